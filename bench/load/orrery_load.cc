@@ -1,0 +1,658 @@
+// Puts load on a server with as little of the machine as possible: epoll, keep-alive HTTP/1.1, one
+// request in flight per connection, requests signed before the clock starts.
+//
+//   orrery_load create|fill|read|feed|get --port P [options]
+//
+//   create   new documents for --seconds, or until --count of them exist
+//   fill     --count new documents, as fast as the server takes them
+//   read     point reads, at random, of the first --ids documents that `create` or `fill` made
+//   feed     the whole read feed of the container, page after page on one connection
+//   get      GET --path with the same headers as a point read: for servers that are compared
+//
+// Prints one JSON object. A status that the mode does not expect is counted as an error, shown on
+// standard error with its body, and makes the exit status 1.
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <charconv>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <memory>
+#include <random>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+namespace {
+
+using SteadyClock = std::chrono::steady_clock;
+
+[[noreturn]] void fail(const std::string& what) {
+  std::fprintf(stderr, "orrery_load: %s\n", what.c_str());
+  std::exit(2);
+}
+
+struct Options {
+  std::string mode;
+  std::string host = "127.0.0.1";
+  int port = 8081;
+  std::string database = "bench";
+  std::string container = "docs";
+  std::string path = "/";
+  std::string id_prefix = "doc";
+  // The emulator's well-known key: no secret.
+  std::string key =
+      "C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw==";
+  int connections = 64;
+  int threads = 1;
+  double seconds = 0;
+  std::uint64_t count = 0;
+  std::uint64_t first = 0;
+  std::uint64_t ids = 10000;
+  std::uint64_t keys = 1000;
+  std::size_t doc_bytes = 1024;
+  std::string page_size = "-1";
+
+  bool creates() const { return mode == "create" || mode == "fill"; }
+};
+
+Options parse_options(int argc, char** argv) {
+  if (argc < 2 || argc % 2 != 0) fail("usage: orrery_load create|fill|read|feed|get --port P ...");
+  Options options;
+  options.mode = argv[1];
+  for (int i = 2; i < argc; i += 2) {
+    const std::string_view name = argv[i];
+    const char* value = argv[i + 1];
+    const auto number = [&] { return std::strtoull(value, nullptr, 10); };
+    if (name == "--host") {
+      options.host = value;
+    } else if (name == "--port") {
+      options.port = std::atoi(value);
+    } else if (name == "--database") {
+      options.database = value;
+    } else if (name == "--container") {
+      options.container = value;
+    } else if (name == "--path") {
+      options.path = value;
+    } else if (name == "--id-prefix") {
+      options.id_prefix = value;
+    } else if (name == "--key") {
+      options.key = value;
+    } else if (name == "--connections") {
+      options.connections = std::atoi(value);
+    } else if (name == "--threads") {
+      options.threads = std::atoi(value);
+    } else if (name == "--seconds") {
+      options.seconds = std::atof(value);
+    } else if (name == "--count") {
+      options.count = number();
+    } else if (name == "--first") {
+      options.first = number();
+    } else if (name == "--ids") {
+      options.ids = number();
+    } else if (name == "--keys") {
+      options.keys = number();
+    } else if (name == "--doc-bytes") {
+      options.doc_bytes = number();
+    } else if (name == "--page-size") {
+      options.page_size = value;
+    } else {
+      fail("unknown option " + std::string(name));
+    }
+  }
+  const auto& mode = options.mode;
+  if (!options.creates() && mode != "read" && mode != "feed" && mode != "get") {
+    fail("unknown mode " + mode);
+  }
+  if (mode == "fill" && options.count == 0) fail("fill needs --count");
+  if (mode != "feed" && options.count == 0 && options.seconds <= 0) {
+    fail("--seconds or --count is needed");
+  }
+  if (options.connections < 1 || options.threads < 1 || options.keys < 1 || options.ids < 1) {
+    fail("--connections, --threads, --keys and --ids must be positive");
+  }
+  options.threads = std::min(options.threads, options.connections);
+  return options;
+}
+
+// ── Signing ────────────────────────────────────────────────────────────────────────────────────
+
+// Signs requests with the date at which it was made: good for the fifteen minutes that the service
+// allows, longer than any run.
+class Signer {
+ public:
+  explicit Signer(const std::string& base64_key) {
+    key_.resize(base64_key.size());
+    const int size =
+        EVP_DecodeBlock(key_.data(), reinterpret_cast<const unsigned char*>(base64_key.data()),
+                        static_cast<int>(base64_key.size()));
+    if (size < 0) fail("--key is not base64");
+    const auto padding = std::count(base64_key.begin(), base64_key.end(), '=');
+    key_.resize(static_cast<std::size_t>(size - padding));
+    const std::time_t now = std::time(nullptr);
+    std::tm utc{};
+    gmtime_r(&now, &utc);
+    char text[64];
+    std::strftime(text, sizeof(text), "%a, %d %b %Y %H:%M:%S GMT", &utc);
+    date_ = text;
+    lower_date_ = date_;
+    for (char& c : lower_date_) {
+      if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+    }
+  }
+
+  const std::string& date() const { return date_; }
+
+  std::string authorization(std::string_view lower_verb, std::string_view type,
+                            std::string_view link) const {
+    std::string text;
+    for (const std::string_view line : {lower_verb, type, link, std::string_view(lower_date_)}) {
+      text.append(line).push_back('\n');
+    }
+    text.push_back('\n');
+    unsigned char mac[EVP_MAX_MD_SIZE];
+    unsigned int mac_size = 0;
+    HMAC(EVP_sha256(), key_.data(), static_cast<int>(key_.size()),
+         reinterpret_cast<const unsigned char*>(text.data()), text.size(), mac, &mac_size);
+    unsigned char base64[64];
+    const int base64_size = EVP_EncodeBlock(base64, mac, static_cast<int>(mac_size));
+    std::string out = "type%3Dmaster%26ver%3D1.0%26sig%3D";
+    for (int i = 0; i < base64_size; ++i) {
+      switch (base64[i]) {
+        case '+':
+          out += "%2B";
+          break;
+        case '/':
+          out += "%2F";
+          break;
+        case '=':
+          out += "%3D";
+          break;
+        default:
+          out.push_back(static_cast<char>(base64[i]));
+      }
+    }
+    return out;
+  }
+
+ private:
+  std::vector<unsigned char> key_;
+  std::string date_;
+  std::string lower_date_;
+};
+
+// ── Requests ───────────────────────────────────────────────────────────────────────────────────
+
+// The headers that an SDK in gateway mode sends with every request.
+std::string head(const Options& options, const Signer& signer, std::string_view verb,
+                 std::string_view path, const std::string& authorization) {
+  std::string out;
+  out.append(verb).append(" ").append(path).append(" HTTP/1.1\r\n");
+  out += "host: " + options.host + ":" + std::to_string(options.port) + "\r\n";
+  out += "cache-control: no-cache\r\nuser-agent: orrery-load/1.0\r\naccept: application/json\r\n";
+  out += "x-ms-version: 2020-07-15\r\nx-ms-cosmos-sdk-supportedcapabilities: 1\r\n";
+  out += "x-ms-date: " + signer.date() + "\r\nauthorization: " + authorization + "\r\n";
+  return out;
+}
+
+std::string container_link(const Options& options) {
+  return "dbs/" + options.database + "/colls/" + options.container;
+}
+
+// Ids and keys have a fixed width, so that a create is its template with two numbers written over.
+std::string padded(std::uint64_t number, int width) {
+  char text[32];
+  std::snprintf(text, sizeof(text), "%0*llu", width, static_cast<unsigned long long>(number));
+  return text;
+}
+constexpr int kIdDigits = 10;
+constexpr int kKeyDigits = 6;
+
+std::string id_of(const Options& options, std::uint64_t number) {
+  return options.id_prefix + "-" + padded(number, kIdDigits);
+}
+std::string key_of(const Options& options, std::uint64_t number) {
+  return "k" + padded(number % options.keys, kKeyDigits);
+}
+
+// Makes the requests of one mode. Each thread has its own.
+class Requests {
+ public:
+  Requests(const Options& options, const Signer& signer, unsigned seed)
+      : options_(options), random_(seed) {
+    if (options.creates()) {
+      prepare_create(signer);
+    } else if (options.mode == "read") {
+      prepare_reads(signer);
+    } else if (options.mode == "feed") {
+      feed_head_ = head(options, signer, "GET", "/" + container_link(options) + "/docs",
+                        signer.authorization("get", "docs", container_link(options))) +
+                   "x-ms-max-item-count: " + options.page_size + "\r\n";
+    } else {
+      prepared_.push_back(head(options, signer, "GET", options.path,
+                               signer.authorization("get", "docs", options.path)) +
+                          "x-ms-documentdb-partitionkey: [\"k000000\"]\r\n\r\n");
+    }
+  }
+
+  /// The bytes of request number `number`, valid until the next call.
+  std::string_view create(std::uint64_t number) {
+    const std::string id = padded(number, kIdDigits);
+    const std::string key = padded(number % options_.keys, kKeyDigits);
+    std::memcpy(&create_[id_at_], id.data(), id.size());
+    std::memcpy(&create_[key_at_], key.data(), key.size());
+    std::memcpy(&create_[key_header_at_], key.data(), key.size());
+    // Words that differ from document to document: otherwise compression makes them weigh nothing.
+    for (std::size_t at = noise_at_; at + 8 <= noise_end_; at += 8) {
+      std::uint64_t bits = random_();
+      for (std::size_t i = 0; i < 8; ++i, bits >>= 8) {
+        create_[at + i] = static_cast<char>('a' + (bits & 15));
+      }
+    }
+    return create_;
+  }
+
+  std::string_view read() { return prepared_[random_() % prepared_.size()]; }
+
+  std::string feed(std::string_view continuation) const {
+    std::string out = feed_head_;
+    if (!continuation.empty())
+      out.append("x-ms-continuation: ").append(continuation).append("\r\n");
+    return out + "\r\n";
+  }
+
+ private:
+  void prepare_create(const Signer& signer) {
+    std::string body = "{\"id\":\"" + options_.id_prefix + "-";
+    const std::size_t id_at = body.size();
+    body += padded(0, kIdDigits) + "\",\"pk\":\"k";
+    const std::size_t key_at = body.size();
+    body += padded(0, kKeyDigits) +
+            "\",\"kind\":\"order\",\"quantity\":3,\"price\":12.5,\"paid\":true,"
+            "\"customer\":{\"name\":\"Tycho Brahe\",\"city\":\"Uraniborg\"},\"tags\":[\"a\",\"b\"],"
+            "\"note\":\"";
+    const std::size_t noise_at = body.size();
+    const std::size_t tail = std::string_view("\",\"text\":\"\"}").size();
+    const std::size_t rest =
+        options_.doc_bytes > body.size() + tail ? options_.doc_bytes - body.size() - tail : 0;
+    body.append(rest / 2, 'n');
+    const std::size_t noise_end = body.size();
+    body += "\",\"text\":\"";
+    for (std::size_t i = 0; i < rest - rest / 2; ++i) body.push_back("the stars move on "[i % 18]);
+    body += "\"}";
+
+    create_ = head(options_, signer, "POST", "/" + container_link(options_) + "/docs",
+                   signer.authorization("post", "docs", container_link(options_)));
+    create_ += "content-type: application/json\r\nx-ms-documentdb-partitionkey: [\"k";
+    key_header_at_ = create_.size();
+    create_ += padded(0, kKeyDigits) + "\"]\r\ncontent-length: " + std::to_string(body.size()) +
+               "\r\n\r\n";
+    id_at_ = create_.size() + id_at;
+    key_at_ = create_.size() + key_at;
+    noise_at_ = create_.size() + noise_at;
+    noise_end_ = create_.size() + noise_end;
+    create_ += body;
+  }
+
+  void prepare_reads(const Signer& signer) {
+    for (std::uint64_t i = 0; i < options_.ids; ++i) {
+      const std::uint64_t number = options_.first + i;
+      const std::string link = container_link(options_) + "/docs/" + id_of(options_, number);
+      prepared_.push_back(
+          head(options_, signer, "GET", "/" + link, signer.authorization("get", "docs", link)) +
+          "x-ms-documentdb-partitionkey: [\"" + key_of(options_, number) + "\"]\r\n\r\n");
+    }
+  }
+
+  const Options& options_;
+  std::mt19937_64 random_;
+  std::string create_;
+  std::size_t id_at_ = 0, key_at_ = 0, key_header_at_ = 0, noise_at_ = 0, noise_end_ = 0;
+  std::vector<std::string> prepared_;
+  std::string feed_head_;
+};
+
+// ── Responses ──────────────────────────────────────────────────────────────────────────────────
+
+struct Head {
+  int status = 0;
+  std::size_t size = 0;  // of the head, with its empty line
+  std::size_t body = 0;
+  std::uint64_t item_count = 0;
+  std::string_view continuation;
+  bool closes = false;
+};
+
+bool equals_ignoring_case(std::string_view text, std::string_view lower) {
+  return text.size() == lower.size() &&
+         std::equal(text.begin(), text.end(), lower.begin(),
+                    [](char a, char b) { return (a >= 'A' && a <= 'Z' ? a + 32 : a) == b; });
+}
+
+template <typename Integer>
+Integer to_number(std::string_view text) {
+  Integer value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) {
+    fail("not a number in a response: " + std::string(text));
+  }
+  return value;
+}
+
+// Returns false while the head is not complete. The views point into `bytes`.
+bool parse_head(std::string_view bytes, Head& out) {
+  const std::size_t end = bytes.find("\r\n\r\n");
+  if (end == std::string_view::npos) return false;
+  if (!bytes.starts_with("HTTP/1.1 ") || end < 12) fail("this is not HTTP/1.1");
+  out = Head{};
+  out.status = to_number<int>(bytes.substr(9, 3));
+  out.size = end + 4;
+  bool sized = out.status == 204 || out.status == 304;
+  std::size_t at = bytes.find("\r\n") + 2;
+  while (at < end) {
+    const std::size_t line_end = bytes.find("\r\n", at);
+    const std::string_view line = bytes.substr(at, line_end - at);
+    at = line_end + 2;
+    const std::size_t colon = line.find(':');
+    if (colon == std::string_view::npos) fail("a header line without a colon");
+    const std::string_view name = line.substr(0, colon);
+    std::string_view value = line.substr(colon + 1);
+    while (!value.empty() && value.front() == ' ') value.remove_prefix(1);
+    switch (name.size()) {  // the sizes sort out nearly all headers before any comparison
+      case 14:
+        if (equals_ignoring_case(name, "content-length")) {
+          out.body = to_number<std::size_t>(value);
+          sized = true;
+        }
+        break;
+      case 15:
+        if (equals_ignoring_case(name, "x-ms-item-count")) {
+          out.item_count = to_number<std::uint64_t>(value);
+        }
+        break;
+      case 17:
+        if (equals_ignoring_case(name, "x-ms-continuation")) out.continuation = value;
+        break;
+      case 10:
+        if (equals_ignoring_case(name, "connection")) {
+          out.closes = equals_ignoring_case(value, "close");
+        }
+        break;
+      default:
+        break;
+    }
+  }
+  if (!sized) fail("a response without content-length");
+  return true;
+}
+
+// ── Load ───────────────────────────────────────────────────────────────────────────────────────
+
+struct Totals {
+  std::uint64_t requests = 0;
+  std::uint64_t documents = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t errors = 0;
+  std::vector<std::uint32_t> latencies_us;
+};
+
+// What all threads draw from: the next number to create, the requests still to send, the deadline.
+struct Schedule {
+  std::atomic<std::uint64_t> next;
+  std::uint64_t end;  // one past the last request
+  SteadyClock::time_point deadline;
+  std::atomic<int> complaints{0};
+
+  bool take(std::uint64_t& number) {
+    number = next.fetch_add(1, std::memory_order_relaxed);
+    return number < end && SteadyClock::now() < deadline;
+  }
+};
+
+constexpr int kComplaintsMax = 5;
+
+void complain(Schedule& schedule, int status, std::string_view body) {
+  if (schedule.complaints.fetch_add(1) >= kComplaintsMax) return;
+  std::fprintf(stderr, "orrery_load: status %d: %.*s\n", status,
+               static_cast<int>(std::min<std::size_t>(body.size(), 400)), body.data());
+}
+
+int connect_to(const Options& options) {
+  const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) fail(std::string("socket: ") + std::strerror(errno));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<std::uint16_t>(options.port));
+  if (::inet_pton(AF_INET, options.host.c_str(), &address.sin_addr) != 1) {
+    fail("--host must be an IPv4 address");
+  }
+  if (::connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
+    fail(std::string("connect: ") + std::strerror(errno));
+  }
+  const int on = 1;
+  ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+  return fd;
+}
+
+// A request is much smaller than a socket's send buffer, and the last one has been answered: a
+// blocking send does not wait.
+void send_all(int fd, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t sent = ::send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    if (sent < 0 && errno == EINTR) continue;
+    if (sent <= 0) fail(std::string("send: ") + std::strerror(errno));
+    bytes.remove_prefix(static_cast<std::size_t>(sent));
+  }
+}
+
+struct Connection {
+  int fd = -1;
+  std::size_t filled = 0;
+  SteadyClock::time_point sent;
+  std::vector<char> buffer = std::vector<char>(16 << 10);
+};
+
+// One thread's share of the connections, one request in flight on each.
+class Worker {
+ public:
+  Worker(const Options& options, const Signer& signer, Schedule& schedule, int connections,
+         unsigned seed)
+      : options_(options),
+        requests_(options, signer, seed),
+        schedule_(schedule),
+        connections_(static_cast<std::size_t>(connections)) {
+    epoll_ = ::epoll_create1(EPOLL_CLOEXEC);
+    for (auto& connection : connections_) {
+      connection.fd = connect_to(options);
+      epoll_event event{};
+      event.events = EPOLLIN;
+      event.data.ptr = &connection;
+      if (::epoll_ctl(epoll_, EPOLL_CTL_ADD, connection.fd, &event) != 0) fail("epoll_ctl");
+    }
+  }
+
+  void run() {
+    for (auto& connection : connections_) send_next(connection);
+    epoll_event events[256];
+    while (in_flight_ > 0) {
+      const int ready = ::epoll_wait(epoll_, events, 256, kSilenceMaxMs);
+      if (ready < 0 && errno == EINTR) continue;
+      if (ready <= 0) fail("the server has not answered for 30 seconds");
+      for (int i = 0; i < ready; ++i) receive(*static_cast<Connection*>(events[i].data.ptr));
+    }
+    for (auto& connection : connections_) ::close(connection.fd);
+    ::close(epoll_);
+  }
+
+  Totals totals;
+
+ private:
+  static constexpr int kSilenceMaxMs = 30'000;
+
+  void send_next(Connection& connection) {
+    std::uint64_t number = 0;
+    if (!schedule_.take(number)) return;
+    ++in_flight_;
+    connection.filled = 0;
+    connection.sent = SteadyClock::now();
+    send_all(connection.fd, options_.creates() ? requests_.create(number) : requests_.read());
+  }
+
+  void receive(Connection& connection) {
+    auto& buffer = connection.buffer;
+    if (connection.filled == buffer.size()) buffer.resize(buffer.size() * 2);
+    const ssize_t got = ::recv(connection.fd, buffer.data() + connection.filled,
+                               buffer.size() - connection.filled, 0);
+    if (got < 0 && (errno == EINTR || errno == EAGAIN)) return;
+    if (got <= 0) fail("the server closed a connection");
+    connection.filled += static_cast<std::size_t>(got);
+    const std::string_view bytes(buffer.data(), connection.filled);
+    Head head;
+    if (!parse_head(bytes, head) || bytes.size() < head.size + head.body) return;
+    if (bytes.size() > head.size + head.body) fail("more bytes than one response");
+    --in_flight_;
+    ++totals.requests;
+    totals.bytes += bytes.size();
+    totals.latencies_us.push_back(static_cast<std::uint32_t>(
+        std::chrono::duration_cast<std::chrono::microseconds>(SteadyClock::now() - connection.sent)
+            .count()));
+    if (head.status == (options_.creates() ? 201 : 200)) {
+      ++totals.documents;
+    } else {
+      ++totals.errors;
+      complain(schedule_, head.status, bytes.substr(head.size));
+    }
+    if (head.closes) fail("the server wants to close a connection");
+    send_next(connection);
+  }
+
+  const Options& options_;
+  Requests requests_;
+  Schedule& schedule_;
+  std::vector<Connection> connections_;
+  int epoll_ = -1;
+  int in_flight_ = 0;
+};
+
+// Pages are counted by x-ms-item-count and thrown away: the buffer is reused, nothing is parsed.
+Totals run_feed(const Options& options, const Signer& signer, Schedule& schedule) {
+  const Requests requests(options, signer, 1);
+  Totals totals;
+  const int fd = connect_to(options);
+  std::vector<char> buffer(8 << 20);
+  std::string continuation;
+  for (;;) {
+    const auto sent = SteadyClock::now();
+    send_all(fd, requests.feed(continuation));
+    std::size_t filled = 0;
+    Head head;
+    for (;;) {
+      if (filled == buffer.size()) buffer.resize(buffer.size() * 2);
+      const ssize_t got = ::recv(fd, buffer.data() + filled, buffer.size() - filled, 0);
+      if (got < 0 && errno == EINTR) continue;
+      if (got <= 0) fail("the server closed the connection");
+      filled += static_cast<std::size_t>(got);
+      if (head.size == 0 && !parse_head({buffer.data(), filled}, head)) continue;
+      if (filled >= head.size + head.body) break;
+    }
+    if (filled > head.size + head.body) fail("more bytes than one response");
+    // The buffer may have moved since the head was read.
+    parse_head({buffer.data(), filled}, head);
+    ++totals.requests;
+    totals.bytes += filled;
+    totals.latencies_us.push_back(static_cast<std::uint32_t>(
+        std::chrono::duration_cast<std::chrono::microseconds>(SteadyClock::now() - sent).count()));
+    if (head.status != 200) {
+      ++totals.errors;
+      complain(schedule, head.status, {buffer.data() + head.size, head.body});
+      break;
+    }
+    totals.documents += head.item_count;
+    continuation = std::string(head.continuation);
+    if (continuation.empty() || SteadyClock::now() >= schedule.deadline) break;
+  }
+  ::close(fd);
+  return totals;
+}
+
+double percentile_us(std::vector<std::uint32_t>& sorted, double share) {
+  if (sorted.empty()) return 0;
+  const auto last = static_cast<double>(sorted.size() - 1);
+  return sorted[static_cast<std::size_t>(last * share)];
+}
+
+int report(const Options& options, Totals& totals, double seconds) {
+  std::sort(totals.latencies_us.begin(), totals.latencies_us.end());
+  std::printf(
+      "{\"mode\":\"%s\",\"connections\":%d,\"requests\":%llu,\"documents\":%llu,\"bytes\":%llu,"
+      "\"seconds\":%.3f,\"requests_per_second\":%.1f,\"per_second\":%.1f,\"errors\":%llu,"
+      "\"p50_us\":%.0f,\"p99_us\":%.0f}\n",
+      options.mode.c_str(), options.mode == "feed" ? 1 : options.connections,
+      static_cast<unsigned long long>(totals.requests),
+      static_cast<unsigned long long>(totals.documents),
+      static_cast<unsigned long long>(totals.bytes), seconds,
+      static_cast<double>(totals.requests) / seconds,
+      static_cast<double>(totals.documents) / seconds,
+      static_cast<unsigned long long>(totals.errors), percentile_us(totals.latencies_us, 0.5),
+      percentile_us(totals.latencies_us, 0.99));
+  return totals.errors == 0 ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const Options options = parse_options(argc, argv);
+  const Signer signer(options.key);
+  Schedule schedule{
+      .next = options.first,
+      .end = options.count == 0 ? UINT64_MAX : options.first + options.count,
+      .deadline = SteadyClock::time_point::max(),
+  };
+  std::vector<std::unique_ptr<Worker>> workers;
+  if (options.mode != "feed") {
+    for (int i = 0; i < options.threads; ++i) {
+      const int share = options.connections / options.threads +
+                        (i < options.connections % options.threads ? 1 : 0);
+      workers.push_back(
+          std::make_unique<Worker>(options, signer, schedule, share, static_cast<unsigned>(i + 1)));
+    }
+  }
+  const auto start = SteadyClock::now();
+  if (options.seconds > 0) {
+    schedule.deadline = start + std::chrono::duration_cast<SteadyClock::duration>(
+                                    std::chrono::duration<double>(options.seconds));
+  }
+  Totals totals;
+  if (options.mode == "feed") {
+    totals = run_feed(options, signer, schedule);
+  } else {
+    std::vector<std::thread> threads;
+    for (auto& worker : workers) threads.emplace_back([&worker] { worker->run(); });
+    for (auto& thread : threads) thread.join();
+  }
+  const double seconds = std::chrono::duration<double>(SteadyClock::now() - start).count();
+  for (auto& worker : workers) {
+    totals.requests += worker->totals.requests;
+    totals.documents += worker->totals.documents;
+    totals.bytes += worker->totals.bytes;
+    totals.errors += worker->totals.errors;
+    totals.latencies_us.insert(totals.latencies_us.end(), worker->totals.latencies_us.begin(),
+                               worker->totals.latencies_us.end());
+  }
+  return report(options, totals, seconds);
+}

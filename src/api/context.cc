@@ -1,0 +1,37 @@
+#include "api/context.h"
+
+#include <charconv>
+
+#include <fmt/format.h>
+
+#include "base/header_name.h"
+#include "protocol/headers.h"
+
+namespace orrery::api {
+
+Result<bool> Context::flag(HeaderName name) const {
+  const auto value = request.header(name);
+  if (value.empty() || equal_ignoring_case(value, "false")) return false;
+  if (equal_ignoring_case(value, "true")) return true;
+  return Error(ErrorCode::BadRequest,
+               fmt::format("The header {} must be true or false, not '{}'.", name.text, value));
+}
+
+Result<std::optional<std::uint32_t>> page_size(const Context& context, std::uint32_t absent) {
+  const auto value = context.header(headers::kMaxItemCount);
+  if (value.empty()) return std::optional(absent);
+  std::int32_t number = 0;
+  const auto [end, failure] =
+      std::from_chars(value.data(), value.data() + value.size(), number);
+  if (failure != std::errc() || end != value.data() + value.size() || number < -1) {
+    return Error(ErrorCode::BadRequest,
+                 fmt::format("The input PageSize {} is invalid. Ensure to provide a valid page size "
+                             "between 1 and {}, or -1 for no limit, in x-ms-max-item-count.",
+                             value, INT32_MAX));
+  }
+  if (number == -1) return std::optional<std::uint32_t>();
+  if (number == 0) return std::optional(absent);
+  return std::optional(static_cast<std::uint32_t>(number));
+}
+
+}  // namespace orrery::api

@@ -1,0 +1,49 @@
+// Context: what is known about one request on its way through the server.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "api/charge.h"
+#include "base/result.h"
+#include "catalog/resources.h"
+#include "http/message.h"
+#include "protocol/resource_path.h"
+#include "protocol/session_token.h"
+
+namespace orrery::api {
+
+/// What the key that signed the request may do.
+enum class Access { ReadWrite, ReadOnly };
+
+struct Context {
+  Context(http::Request& incoming, std::string activity)
+      : request(incoming), activity_id(std::move(activity)) {}
+
+  http::Request& request;
+  std::string activity_id;
+  ResourcePath path;
+  Access access = Access::ReadOnly;
+  std::string_view api_version;  ///< empty: the newest
+  SessionTokenForm token_form = SessionTokenForm::Vector;
+
+  /// Set as soon as they are known, so that an error carries them too: clients take the session token
+  /// from a 404, 409 or 412 as well.
+  std::shared_ptr<const catalog::Container> container;
+  const catalog::Range* range = nullptr;
+
+  Charge charge = kRefused;
+
+  std::string_view header(HeaderName name) const { return request.header(name); }
+  /// "true" in any case. BadRequest, naming the header, for anything else but "false" or nothing.
+  Result<bool> flag(HeaderName name) const;
+};
+
+/// x-ms-max-item-count: `absent` when absent or 0, nothing for -1 (no bound by count). BadRequest for
+/// the rest.
+Result<std::optional<std::uint32_t>> page_size(const Context& context, std::uint32_t absent);
+
+}  // namespace orrery::api

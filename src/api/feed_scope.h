@@ -1,0 +1,25 @@
+// Which part of a container a feed or query is about.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "api/context.h"
+#include "base/result.h"
+#include "catalog/range_map.h"
+#include "protocol/epk.h"
+
+namespace orrery::api {
+
+struct FeedScope {
+  std::vector<const catalog::Range*> ranges;  ///< in order; of the context's container
+  std::optional<EpkRange> epks;               ///< only documents within
+  std::optional<std::string> partition_key;   ///< only documents of this key (canonical)
+};
+
+/// By the key header (full or prefix), the range id, and the EPK bounds of the request. RangeGone when the
+/// range is not there, NameCacheStale when it is another container's, BadRequest for what is malformed.
+Result<FeedScope> feed_scope(Context& context, const catalog::Container& container);
+
+}  // namespace orrery::api

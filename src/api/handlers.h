@@ -1,0 +1,57 @@
+// The handlers of requests, one group per resource. Each parses, acts and answers; what goes wrong
+// leaves as an Error, which the pipeline turns into a response.
+//
+// All run on an event loop and must not block it. The context and the services outlive the call.
+#pragma once
+
+#include "api/context.h"
+#include "api/services.h"
+#include "base/async.h"
+#include "http/message.h"
+
+namespace orrery::api {
+
+/// GET /
+Result<http::Response> read_account(Services& services, Context& context);
+
+namespace databases {
+Async<http::Response> create(Services& services, Context& context);
+Result<http::Response> list(Services& services, Context& context);
+Result<http::Response> read(Services& services, Context& context);
+Async<http::Response> remove(Services& services, Context& context);
+}  // namespace databases
+
+namespace containers {
+Async<http::Response> create(Services& services, Context& context);
+Result<http::Response> list(Services& services, Context& context);
+Result<http::Response> read(Services& services, Context& context);
+Async<http::Response> replace(Services& services, Context& context);
+Async<http::Response> remove(Services& services, Context& context);
+}  // namespace containers
+
+namespace documents {
+/// Also upsert.
+Async<http::Response> create(Services& services, Context& context);
+Async<http::Response> read(Services& services, Context& context);
+Async<http::Response> replace(Services& services, Context& context);
+Async<http::Response> remove(Services& services, Context& context);
+/// POST …/operations/partitionkeydelete
+Async<http::Response> remove_all_of_key(Services& services, Context& context);
+/// GET …/docs, and the query `SELECT * FROM c`.
+Async<http::Response> read_feed(Services& services, Context& context);
+Async<http::Response> query(Services& services, Context& context);
+}  // namespace documents
+
+namespace ranges {
+Result<http::Response> list(Services& services, Context& context);
+Result<http::Response> read(Services& services, Context& context);
+}  // namespace ranges
+
+namespace offers {
+Result<http::Response> list(Services& services, Context& context);
+Result<http::Response> query(Services& services, Context& context);
+Result<http::Response> read(Services& services, Context& context);
+Async<http::Response> replace(Services& services, Context& context);
+}  // namespace offers
+
+}  // namespace orrery::api

@@ -1,0 +1,143 @@
+#include "api/pipeline.h"
+
+#include <algorithm>
+#include <cctype>
+
+#include <fmt/format.h>
+
+#include "api/reply.h"
+#include "api/router.h"
+#include "base/async.h"
+#include "base/diagnostics.h"
+#include "protocol/headers.h"
+
+namespace orrery::api {
+namespace {
+
+/// The client's activity id, if it can be one: it goes into headers, bodies and diagnostics.
+std::string activity_id_of(const http::Request& request) {
+  constexpr std::size_t kActivityIdMax = 64;
+  const auto given = request.header(headers::kActivityId);
+  const bool usable = !given.empty() && given.size() <= kActivityIdMax &&
+                      std::ranges::all_of(given, [](unsigned char c) {
+                        return std::isalnum(c) || c == '-';
+                      });
+  return usable ? std::string(given) : make_activity_id();
+}
+
+/// YYYY-MM-DD; every date is accepted, also ones that were never published.
+Result<> check_version(std::string_view version) {
+  if (version.empty()) return {};
+  bool dated = version.size() == 10;
+  for (std::size_t i = 0; dated && i < version.size(); ++i) {
+    dated = i == 4 || i == 7 ? version[i] == '-'
+                             : std::isdigit(static_cast<unsigned char>(version[i])) != 0;
+  }
+  if (dated) return {};
+  return Error(ErrorCode::BadRequest,
+               fmt::format("x-ms-version must be a date like 2020-07-15, not '{}'.", version));
+}
+
+http::Response plain_text(const Context& context, int status, std::string body,
+                          std::string_view content_type) {
+  http::Response response;
+  response.status = status;
+  response.body = std::move(body);
+  response.add(headers::kContentType.text, content_type);
+  response.add(headers::kActivityId.text, context.activity_id);
+  response.add(headers::kCacheControl.text, "no-store, no-cache");
+  return response;
+}
+
+}  // namespace
+
+boost::asio::awaitable<http::Response> Pipeline::handle(http::Request& request) {
+  Context context(request, activity_id_of(request));
+  auto outcome = co_await respond(context);
+  if (outcome) {
+    count(*outcome, context.charge);
+    co_return std::move(*outcome);
+  }
+  auto response = error_reply(context, outcome.error());
+  if (response.status >= 500 && response.status != 501) {
+    diagnostics::warning("{} {} answered {}: {} (activity {})", request.method, request.target,
+                         response.status, outcome.error().message(), context.activity_id);
+  }
+  count(response, kRefused);
+  co_return response;
+}
+
+http::Response Pipeline::refuse(const Error& error) {
+  auto response = refusal_reply(error, make_activity_id());
+  count(response, kRefused);
+  return response;
+}
+
+void Pipeline::count(const http::Response& response, Charge charge) {
+  const auto hundreds = static_cast<std::size_t>(response.status / 100);
+  if (hundreds < stats_.responses.size()) {
+    stats_.responses[hundreds].fetch_add(1, std::memory_order_relaxed);
+  }
+  if (response.status == 429) stats_.throttled.fetch_add(1, std::memory_order_relaxed);
+  stats_.charge_hundredths.fetch_add(static_cast<std::uint64_t>(charge.hundredths),
+                                     std::memory_order_relaxed);
+}
+
+Async<http::Response> Pipeline::respond(Context& context) {
+  const http::Request& request = context.request;
+  auto path = parse_resource_path(request.target);
+  if (path && path->type == ResourceType::Own) {
+    context.path = std::move(*path);
+    co_return co_await respond_own(context);
+  }
+  ORRERY_CO_TRY(context.access, authenticator_.authenticate(request, path ? &*path : nullptr));
+  if (!path) co_return Error(path.error());
+  context.path = std::move(*path);
+
+  ORRERY_CO_TRY(const bool read, is_read(context));
+  if (context.access == Access::ReadOnly && !read) {
+    co_return Error(ErrorCode::Forbidden,
+                    "A read-only key signed this request, which writes. Use a read-write key.");
+  }
+  context.api_version = context.header(headers::kVersion);
+  ORRERY_CO_TRY(check_version(context.api_version));
+  context.token_form = session_token_form(context.api_version);
+  co_return co_await dispatch(services_, context);
+}
+
+Async<http::Response> Pipeline::respond_own(Context& context) {
+  const std::string& path = context.path.text;
+  const http::Request& request = context.request;
+  const bool known = path == "_health" || path == "_ready" || path == "_metrics" ||
+                     path == "_explorer/emulator.pem";
+  if (!known) {
+    // A stranger learns nothing about what is here and what is not.
+    ORRERY_CO_TRY(authenticator_.authenticate(request, nullptr));
+    co_return Error(ErrorCode::NotFound, fmt::format("Resource Not Found. There is no /{}.", path));
+  }
+  if (request.method != "GET") {
+    co_return Error(ErrorCode::MethodNotAllowed, fmt::format("/{} can only be read (GET).", path));
+  }
+  if (path == "_health") {
+    co_return plain_text(context, 200, R"({"status":"alive"})", "application/json");
+  }
+  if (path == "_ready") {
+    ORRERY_CO_TRY(co_await run_blocking(services_.blocking, [this] { return services_.check_ready(); }));
+    co_return plain_text(context, 200, R"({"status":"ready"})", "application/json");
+  }
+  if (path == "_metrics") {
+    // Open to this machine. From elsewhere the figures of an account are nobody's business.
+    if (!request.from_loopback && !authenticator_.bears_key(request)) {
+      co_return Error(ErrorCode::Unauthorized,
+                      "From beyond this machine metrics need 'Authorization: Bearer <account key>'.");
+    }
+    auto text = co_await run_blocking(services_.blocking, [this] { return services_.metrics(); });
+    co_return plain_text(context, 200, std::move(text), "text/plain; version=0.0.4");
+  }
+  if (services_.certificate_pem.empty()) {
+    co_return Error(ErrorCode::NotFound, "Resource Not Found. The server has no certificate.");
+  }
+  co_return plain_text(context, 200, services_.certificate_pem, "application/x-pem-file");
+}
+
+}  // namespace orrery::api

@@ -1,0 +1,194 @@
+// The read feed: the documents of a container in `_rid` order, page by page.
+#include <algorithm>
+#include <cctype>
+#include <chrono>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "api/addressing.h"
+#include "api/document_request.h"
+#include "api/feed_scope.h"
+#include "api/handlers.h"
+#include "api/reply.h"
+#include "partition/scan.h"
+#include "protocol/continuation.h"
+#include "protocol/headers.h"
+#include "protocol/resource_body.h"
+
+namespace orrery::api::documents {
+namespace {
+
+constexpr std::uint32_t kFeedPageDefault = 100;
+constexpr std::uint32_t kQueryPageDefault = 1000;
+constexpr std::size_t kPageBytesMax = 4 << 20;
+/// A page that has found little by then ends, and says where to go on.
+constexpr std::chrono::milliseconds kPageTimeMax{1000};
+
+struct Page {
+  std::string body;
+  std::size_t count = 0;
+  std::optional<ReadFeedPosition> next;
+  std::vector<std::pair<const catalog::Range*, Lsn>> heads;
+};
+
+Result<Page> read_page(const Services& services, const catalog::Container& container,
+                       const FeedScope& scope, ReadFeedPosition at,
+                       std::optional<std::uint32_t> count_max) {
+  Page page;
+  open_feed(page.body, container.rid_text, "Documents");
+  // What closes the envelope must fit too.
+  const std::size_t bytes_max = kPageBytesMax - 64;
+
+  // Heads before the snapshot: what is read is at least as new as what the token says.
+  for (const catalog::Range* range : scope.ranges) {
+    page.heads.emplace_back(range, range->partition->head());
+  }
+  ORRERY_TRY(const auto snapshot, services.store.snapshot());
+
+  partition::ScanFilter filter;
+  filter.epks = scope.epks;
+  filter.partition_key = scope.partition_key;
+  filter.default_ttl = container.rules.default_ttl;
+  filter.now = services.clock.unix_seconds();
+  partition::ScanBudget budget{count_max.value_or(UINT32_MAX), bytes_max,
+                               std::chrono::steady_clock::now() + kPageTimeMax};
+
+  for (std::size_t i = 0; i < scope.ranges.size(); ++i) {
+    const catalog::Range& range = *scope.ranges[i];
+    if (range.epks.max <= at.range_min) continue;  // Read on an earlier page.
+    const bool resumed = range.epks.contains(at.range_min);
+    const DocumentNumber after = resumed ? at.after : DocumentNumber{};
+    ORRERY_TRY(const auto outcome, partition::scan_by_number(snapshot, range.partition->number(),
+                                                             after, filter, budget, page.body,
+                                                             page.count));
+    if (!outcome.exhausted) {
+      page.next = ReadFeedPosition{range.epks.min, outcome.last};
+      break;
+    }
+    const bool full = count_max && page.count >= *count_max;
+    const bool more_ranges =
+        std::any_of(scope.ranges.begin() + static_cast<std::ptrdiff_t>(i) + 1, scope.ranges.end(),
+                    [](const auto* later) { return later->partition->documents() > 0; });
+    if (full && more_ranges) {
+      page.next = ReadFeedPosition{scope.ranges[i + 1]->epks.min, DocumentNumber{}};
+      break;
+    }
+    if (full) break;
+  }
+  close_feed(page.body, page.count);
+  return page;
+}
+
+Async<http::Response> feed(Services& services, Context& context, std::uint32_t page_default) {
+  const auto container = context.container;
+  ORRERY_CO_TRY(check_consistency(context));
+  ORRERY_CO_TRY(const auto count_max, page_size(context, page_default));
+  ORRERY_CO_TRY(const auto scope, feed_scope(context, *container));
+  for (const catalog::Range* range : scope.ranges) {
+    ORRERY_CO_TRY(check_session(context, *range));
+  }
+  ReadFeedPosition position;
+  if (const auto token = context.header(headers::kContinuation); !token.empty()) {
+    ORRERY_CO_TRY(position, decode_read_feed_continuation(token));
+  }
+  ORRERY_CO_TRY(auto page, co_await run_blocking(services.blocking, [&] {
+    return read_page(services, *container, scope, position, count_max);
+  }));
+  context.charge = feed_page_charge(page.body.size());
+  auto response = reply(context, 200, std::move(page.body));
+  response.add(headers::kItemCount.text, page.count);
+  add_container_paths(response, *container);
+  if (page.heads.size() == 1) {
+    add_range_headers(response, context, *page.heads[0].first, page.heads[0].second);
+  } else {
+    std::string token;
+    for (const auto& [range, head] : page.heads) {
+      if (!token.empty()) token.push_back(',');
+      append_session_entry(token, context.token_form, range->id, head);
+    }
+    response.add(headers::kSessionToken.text, token);
+  }
+  if (page.next) response.add(headers::kContinuation.text, encode_continuation(*page.next));
+  co_return response;
+}
+
+/// `SELECT * FROM c` with any alias, letter case and white space: what SDKs send to list all documents.
+bool selects_everything(std::string_view text) {
+  std::vector<std::string> words;
+  for (std::size_t at = 0; at < text.size();) {
+    const auto c = static_cast<unsigned char>(text[at]);
+    if (std::isspace(c)) {
+      ++at;
+      continue;
+    }
+    if (c == '*') {
+      words.emplace_back("*");
+      ++at;
+      continue;
+    }
+    std::size_t end = at;
+    while (end < text.size() &&
+           (std::isalnum(static_cast<unsigned char>(text[end])) || text[end] == '_')) {
+      ++end;
+    }
+    if (end == at) return false;
+    std::string word(text.substr(at, end - at));
+    std::ranges::transform(word, word.begin(), [](unsigned char l) { return std::tolower(l); });
+    words.push_back(std::move(word));
+    at = end;
+  }
+  if (words.size() == 6 && words[4] == "as") words.erase(words.begin() + 4);
+  const bool shape = words.size() == 4 || words.size() == 5;
+  return shape && words[0] == "select" && words[1] == "*" && words[2] == "from" &&
+         words[3] != "*" && words.back() != "*" && words.back() != "where";
+}
+
+}  // namespace
+
+Async<http::Response> read_feed(Services& services, Context& context) {
+  ORRERY_CO_TRY(find_container(services, context, ErrorCode::OwnerNotFound));
+  if (!context.header(headers::kAIm).empty()) {
+    co_return Error(ErrorCode::NotImplemented,
+                    "The change feed (the header A-IM) is not implemented yet.");
+  }
+  co_return co_await feed(services, context, kFeedPageDefault);
+}
+
+Async<http::Response> query(Services& services, Context& context) {
+  ORRERY_CO_TRY(const auto container,
+                find_container(services, context, ErrorCode::OwnerNotFound));
+  ORRERY_CO_TRY(context.flag(headers::kEnableScan));
+  std::string text;
+  if (context.header(headers::kContentType).starts_with("application/sql")) {
+    text = context.request.body;
+  } else {
+    ORRERY_CO_TRY(const auto body, parse_resource_body(context.request.body));
+    const Json* member = find_member(body, "query");
+    if (member == nullptr || !member->is_string()) {
+      co_return Error(ErrorCode::BadRequest,
+                      "The body of a query is {\"query\":\"…\",\"parameters\":[…]}.");
+    }
+    text = member->get<std::string>();
+  }
+  if (!selects_everything(text)) {
+    co_return Error(ErrorCode::NotImplemented,
+                    "Queries are not implemented yet, but for SELECT * FROM c, which lists all "
+                    "documents.");
+  }
+  ORRERY_CO_TRY(const bool cross_partition, context.flag(headers::kEnableCrossPartition));
+  const bool partitioned = !container->definition.partition_key().paths.empty();
+  const auto key = context.header(headers::kPartitionKey);
+  const bool targeted = (!key.empty() && key != "[]") ||
+                        !context.header(headers::kPartitionKeyRangeId).empty();
+  if (partitioned && !targeted && !cross_partition) {
+    co_return Error(ErrorCode::BadRequest,
+                    "Cross partition query is required but disabled. Please set "
+                    "x-ms-documentdb-query-enablecrosspartition to true, or specify "
+                    "x-ms-documentdb-partitionkey.");
+  }
+  co_return co_await feed(services, context, kQueryPageDefault);
+}
+
+}  // namespace orrery::api::documents

@@ -1,0 +1,200 @@
+#include "api/reply.h"
+
+#include <algorithm>
+#include <random>
+
+#include <fmt/format.h>
+
+#include "base/header_name.h"
+#include "json/document_text.h"
+#include "protocol/headers.h"
+#include "protocol/wire_error.h"
+
+namespace orrery::api {
+namespace {
+
+/// How long a client should wait before it tries again.
+constexpr std::uint64_t kBusyRetryMs = 20;
+constexpr std::uint64_t kUnavailableRetryMs = 500;
+
+void add_common_headers(http::Response& response, std::string_view activity_id, Charge charge) {
+  response.add(headers::kActivityId.text, activity_id);
+  std::string charge_text;
+  charge.append_text(charge_text);
+  response.add(headers::kRequestCharge.text, charge_text);
+  response.add(headers::kServiceVersion.text, "version=2.14.0.0");
+  response.add(headers::kGatewayVersion.text, "version=2.14.0");
+  response.add(headers::kCacheControl.text, "no-store, no-cache");
+  response.add(headers::kPragma.text, "no-cache");
+}
+
+http::Response error_response(const Error& error, std::string_view activity_id, Charge charge) {
+  const WireError wire = wire_error(error.code());
+  http::Response response;
+  response.status = wire.status;
+  response.body = "{\"code\":\"";
+  response.body.append(wire.code).append("\",\"message\":");
+  json::append_quoted(response.body, fmt::format("{}\r\nActivityId: {}, Orrery/1.0",
+                                                 error.message(), activity_id));
+  response.body.push_back('}');
+  response.add(headers::kContentType.text, "application/json");
+  add_common_headers(response, activity_id, charge);
+  if (wire.substatus != 0) {
+    response.add(headers::kSubstatus.text, static_cast<std::uint64_t>(wire.substatus));
+  }
+  if (error.code() == ErrorCode::TooManyRequests) {
+    response.add(headers::kRetryAfterMs.text, kBusyRetryMs);
+  } else if (error.code() == ErrorCode::Unavailable) {
+    response.add(headers::kRetryAfterMs.text, kUnavailableRetryMs);
+  }
+  return response;
+}
+
+}  // namespace
+
+http::Response reply(const Context& context, int status, std::string body) {
+  http::Response response;
+  response.status = status;
+  response.body = std::move(body);
+  if (status != 204 && status != 304) response.add(headers::kContentType.text, "application/json");
+  add_common_headers(response, context.activity_id, context.charge);
+  return response;
+}
+
+http::Response error_reply(const Context& context, const Error& error) {
+  const bool failed_write =
+      error.code() == ErrorCode::Conflict || error.code() == ErrorCode::PreconditionFailed;
+  auto response =
+      error_response(error, context.activity_id, failed_write ? kFailedWrite : kRefused);
+  if (context.container) {
+    response.add(headers::kAltContentPath.text, context.container->alt_content_path);
+    // Not on a 404: clients take the path there for that of an item.
+    if (response.status != 404) {
+      response.add(headers::kContentPath.text, context.container->rid_text);
+    }
+    if (context.range != nullptr) {
+      add_range_headers(response, context, *context.range, context.range->partition->head());
+    }
+  }
+  return response;
+}
+
+http::Response refusal_reply(const Error& error, std::string_view activity_id) {
+  return error_response(error, activity_id, kRefused);
+}
+
+void add_range_headers(http::Response& response, const Context& context, const catalog::Range& range,
+                       Lsn lsn) {
+  std::string token;
+  append_session_entry(token, context.token_form, range.id, lsn);
+  response.add(headers::kSessionToken.text, token);
+  response.add(headers::kPartitionKeyRangeId.text, range.id.value);
+  response.add(headers::kLsn.text, lsn.value);
+  response.add(headers::kLocalLsn.text, lsn.value);
+  response.add(headers::kQuorumAckedLsn.text, lsn.value);
+  response.add(headers::kQuorumAckedLocalLsn.text, lsn.value);
+  response.add(headers::kGlobalCommittedLsn.text, lsn.value);
+  response.add(headers::kNumberOfReadRegions.text, "0");
+  response.add(headers::kCurrentWriteQuorum.text, "1");
+  response.add(headers::kCurrentReplicaSetSize.text, "1");
+  response.add(headers::kTransportRequestId.text, "1");
+  response.add(headers::kXpRole.text, "1");
+  response.add(headers::kSchemaVersion.text, "1.1");
+}
+
+void add_item_lsn(http::Response& response, Lsn lsn) {
+  response.add(headers::kItemLsn.text, lsn.value);
+  response.add(headers::kItemLocalLsn.text, lsn.value);
+}
+
+void add_container_paths(http::Response& response, const catalog::Container& container) {
+  response.add(headers::kAltContentPath.text, container.alt_content_path);
+  response.add(headers::kContentPath.text, container.rid_text);
+}
+
+void add_quota(http::Response& response, const catalog::Container& container) {
+  response.add(headers::kResourceQuota.text,
+               "functions=50;storedProcedures=100;triggers=25;documentSize=10240;"
+               "documentsSize=10485760;documentsCount=-1;collectionSize=10485760;");
+  std::uint64_t documents = 0;
+  std::uint64_t bytes = 0;
+  for (const catalog::Range& range : container.ranges.all()) {
+    documents += range.partition->documents();
+    bytes += range.partition->text_bytes();
+  }
+  char usage[160];
+  const auto end = fmt::format_to_n(usage, sizeof usage,
+                                    "functions=0;storedProcedures=0;triggers=0;documentSize=0;"
+                                    "documentsSize={};documentsCount={};collectionSize={};",
+                                    bytes / 1024, documents, bytes / 1024);
+  response.add(headers::kResourceUsage.text, std::string_view(usage, end.out));
+}
+
+std::string make_activity_id() {
+  // Names a request in diagnostics; need not be unpredictable.
+  thread_local std::mt19937_64 generator{std::random_device{}()};
+  const std::uint64_t high = generator();
+  const std::uint64_t low = generator();
+  std::string id(36, '-');
+  constexpr char kDigits[] = "0123456789abcdef";
+  std::size_t nibble = 0;
+  for (std::size_t at = 0; at < id.size(); ++at) {
+    if (at == 8 || at == 13 || at == 18 || at == 23) continue;
+    const std::uint64_t word = nibble < 16 ? high : low;
+    id[at] = kDigits[(word >> ((nibble % 16) * 4)) & 0xF];
+    ++nibble;
+  }
+  id[14] = '4';
+  id[19] = kDigits[8 + (low & 3)];
+  return id;
+}
+
+Result<> check_session(const Context& context, const catalog::Range& range) {
+  const auto header = context.header(headers::kSessionToken);
+  if (header.empty()) return {};
+  ORRERY_TRY(const auto entries, parse_session_token(header));
+  const auto level = context.header(headers::kConsistencyLevel);
+  if (!level.empty() && !equal_ignoring_case(level, "Session")) return {};
+  for (const SessionEntry& entry : entries) {
+    const bool concerns = entry.range == range.id ||
+                          std::ranges::find(range.parents, entry.range) != range.parents.end();
+    if (concerns && entry.lsn > range.partition->head()) {
+      return Error(ErrorCode::SessionNotAvailable,
+                   fmt::format("The read session is not available for the input session token: it "
+                               "names LSN {} of range {}, which stands at {}. The database was "
+                               "restored or made anew; drop the token.",
+                               entry.lsn.value, range.id.text(), range.partition->head().value));
+    }
+  }
+  return {};
+}
+
+Result<> check_consistency(const Context& context) {
+  const auto level = context.header(headers::kConsistencyLevel);
+  if (level.empty()) return {};
+  for (const auto weaker : {"Session", "ConsistentPrefix", "Eventual"}) {
+    if (equal_ignoring_case(level, weaker)) return {};
+  }
+  for (const auto stronger : {"Strong", "BoundedStaleness", "Bounded"}) {
+    if (equal_ignoring_case(level, stronger)) {
+      return Error(ErrorCode::BadRequest,
+                   fmt::format("The consistency level {} is stronger than the account's, Session. "
+                               "Ask for Session, ConsistentPrefix or Eventual, or for none.",
+                               level));
+    }
+  }
+  return Error(ErrorCode::BadRequest,
+               fmt::format("'{}' is not a consistency level. x-ms-consistency-level is one of Strong, "
+                           "BoundedStaleness, Session, ConsistentPrefix, Eventual.",
+                           level));
+}
+
+void open_feed(std::string& out, std::string_view parent_rid, std::string_view array) {
+  out.append("{\"_rid\":\"").append(parent_rid).append("\",\"").append(array).append("\":[");
+}
+
+void close_feed(std::string& out, std::size_t count) {
+  fmt::format_to(std::back_inserter(out), "],\"_count\":{}}}", count);
+}
+
+}  // namespace orrery::api

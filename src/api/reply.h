@@ -1,0 +1,47 @@
+// Building responses: the headers that every answer has, that items have, and error bodies.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "api/context.h"
+#include "base/error.h"
+#include "catalog/resources.h"
+#include "http/message.h"
+#include "protocol/ids.h"
+
+namespace orrery::api {
+
+/// A response with the headers that every answer carries. `body` is JSON, or empty for 204 and 304.
+http::Response reply(const Context& context, int status, std::string body = {});
+
+/// The error as the service writes it, with the headers that clients read from failures.
+http::Response error_reply(const Context& context, const Error& error);
+/// For requests that never became one: too slow, too large, broken.
+http::Response refusal_reply(const Error& error, std::string_view activity_id);
+
+/// x-ms-session-token for one range at `lsn`, and the group of LSN headers.
+void add_range_headers(http::Response& response, const Context& context, const catalog::Range& range,
+                       Lsn lsn);
+/// The LSN of the item itself.
+void add_item_lsn(http::Response& response, Lsn lsn);
+/// x-ms-alt-content-path and x-ms-content-path of a container's children.
+void add_container_paths(http::Response& response, const catalog::Container& container);
+/// x-ms-resource-quota and x-ms-resource-usage.
+void add_quota(http::Response& response, const catalog::Container& container);
+
+/// A random GUID.
+std::string make_activity_id();
+
+/// Whether a session token from the request names a position that the range has not reached.
+/// SessionNotAvailable; BadRequest for a broken token.
+Result<> check_session(const Context& context, const catalog::Range& range);
+/// Consistency level of a read: BadRequest when unknown or stronger than the account's.
+Result<> check_consistency(const Context& context);
+
+/// Opens and closes `{"_rid":…,"<array>":[…],"_count":n}`; the members go in between.
+void open_feed(std::string& out, std::string_view parent_rid, std::string_view array);
+void close_feed(std::string& out, std::size_t count);
+
+}  // namespace orrery::api

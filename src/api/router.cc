@@ -1,0 +1,179 @@
+#include "api/router.h"
+
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "api/handlers.h"
+#include "protocol/headers.h"
+
+namespace orrery::api {
+namespace {
+
+Error not_implemented(std::string_view feature) {
+  return Error(ErrorCode::NotImplemented,
+               fmt::format("{} not implemented yet in this version of Orrery.", feature));
+}
+
+Error wrong_verb(const Context& context) {
+  return Error(ErrorCode::MethodNotAllowed,
+               fmt::format("The requested verb is not supported: {} on /{}.", context.request.method,
+                           context.path.text));
+}
+
+/// Parts of the service that come later. Nothing: it is here.
+std::optional<std::string_view> missing_feature(ResourceType type) {
+  switch (type) {
+    case ResourceType::Procedures:
+      return "Stored procedures are";
+    case ResourceType::Triggers:
+      return "Triggers are";
+    case ResourceType::Udfs:
+      return "User defined functions are";
+    case ResourceType::Conflicts:
+      return "The conflict feed is";
+    case ResourceType::Attachments:
+      return "Attachments are";
+    case ResourceType::Media:
+      return "Media of attachments are";
+    case ResourceType::Users:
+      return "Users are";
+    case ResourceType::Permissions:
+      return "Permissions are";
+    case ResourceType::EncryptionKeys:
+      return "Client encryption keys are";
+    default:
+      return {};
+  }
+}
+
+bool is_query_content(std::string_view content_type) {
+  return content_type.starts_with("application/query+json") ||
+         content_type.starts_with("application/sql");
+}
+
+Async<http::Response> post_to_list(Services& services, Context& context) {
+  ORRERY_CO_TRY(const auto kind, post_kind(context));
+  const auto type = context.path.type;
+  if (kind == PostKind::Batch) {
+    co_return not_implemented("Transactional batch and bulk requests are");
+  }
+  if (kind == PostKind::QueryPlan) co_return not_implemented("Query plans are");
+  if (kind == PostKind::Query) {
+    if (type == ResourceType::Documents) co_return co_await documents::query(services, context);
+    if (type == ResourceType::Offers) co_return offers::query(services, context);
+    co_return not_implemented(
+        fmt::format("Queries on /{} are", resource_type_name(context.path.type)));
+  }
+  switch (type) {
+    case ResourceType::Databases:
+      co_return co_await databases::create(services, context);
+    case ResourceType::Containers:
+      co_return co_await containers::create(services, context);
+    case ResourceType::Documents:
+      co_return co_await documents::create(services, context);
+    default:
+      co_return wrong_verb(context);
+  }
+}
+
+Result<http::Response> get_list(Services& services, Context& context) {
+  switch (context.path.type) {
+    case ResourceType::Databases:
+      return databases::list(services, context);
+    case ResourceType::Containers:
+      return containers::list(services, context);
+    case ResourceType::Ranges:
+      return ranges::list(services, context);
+    case ResourceType::Offers:
+      return offers::list(services, context);
+    default:
+      return wrong_verb(context);
+  }
+}
+
+Async<http::Response> dispatch_list(Services& services, Context& context) {
+  const auto method = context.request.method;
+  if (method == "POST") co_return co_await post_to_list(services, context);
+  if (method != "GET") co_return wrong_verb(context);
+  if (context.path.type == ResourceType::Documents) {
+    co_return co_await documents::read_feed(services, context);
+  }
+  co_return get_list(services, context);
+}
+
+Async<http::Response> dispatch_member(Services& services, Context& context) {
+  const auto method = context.request.method;
+  switch (context.path.type) {
+    case ResourceType::Databases:
+      if (method == "GET") co_return databases::read(services, context);
+      if (method == "DELETE") co_return co_await databases::remove(services, context);
+      break;
+    case ResourceType::Containers:
+      if (method == "GET") co_return containers::read(services, context);
+      if (method == "PUT") co_return co_await containers::replace(services, context);
+      if (method == "DELETE") co_return co_await containers::remove(services, context);
+      break;
+    case ResourceType::Documents:
+      if (method == "GET") co_return co_await documents::read(services, context);
+      if (method == "PUT") co_return co_await documents::replace(services, context);
+      if (method == "DELETE") co_return co_await documents::remove(services, context);
+      if (method == "PATCH") co_return not_implemented("Partial updates (PATCH) are");
+      break;
+    case ResourceType::Ranges:
+      if (method == "GET") co_return ranges::read(services, context);
+      break;
+    case ResourceType::Offers:
+      if (method == "GET") co_return offers::read(services, context);
+      if (method == "PUT") co_return co_await offers::replace(services, context);
+      break;
+    case ResourceType::PartitionKeyDelete:
+      if (method == "POST") co_return co_await documents::remove_all_of_key(services, context);
+      break;
+    default:
+      break;
+  }
+  co_return wrong_verb(context);
+}
+
+}  // namespace
+
+Result<PostKind> post_kind(const Context& context) {
+  ORRERY_TRY(const bool batch, context.flag(headers::kIsBatchRequest));
+  if (batch) return PostKind::Batch;
+  ORRERY_TRY(const bool plan, context.flag(headers::kIsQueryPlanRequest));
+  if (plan) return PostKind::QueryPlan;
+  ORRERY_TRY(const bool is_query, context.flag(headers::kIsQuery));
+  ORRERY_TRY(const bool query, context.flag(headers::kQuery));
+  if (is_query || query || is_query_content(context.header(headers::kContentType))) {
+    return PostKind::Query;
+  }
+  return PostKind::Create;
+}
+
+Result<bool> is_read(const Context& context) {
+  const auto method = context.request.method;
+  if (method == "GET" || method == "HEAD" || method == "OPTIONS") return true;
+  if (method != "POST" || !context.path.is_feed) return false;
+  ORRERY_TRY(const auto kind, post_kind(context));
+  return kind == PostKind::Query || kind == PostKind::QueryPlan;
+}
+
+Async<http::Response> dispatch(Services& services, Context& context) {
+  const auto method = context.request.method;
+  if (method == "HEAD" || method == "OPTIONS") co_return wrong_verb(context);
+  const auto type = context.path.type;
+  if (type == ResourceType::Account) {
+    if (method != "GET") co_return wrong_verb(context);
+    co_return read_account(services, context);
+  }
+  if (type == ResourceType::Addresses) {
+    co_return Error(ErrorCode::NotFound,
+                    "Direct mode is not supported: connect with ConnectionMode.Gateway.");
+  }
+  if (const auto feature = missing_feature(type)) co_return not_implemented(*feature);
+  if (context.path.is_feed) co_return co_await dispatch_list(services, context);
+  co_return co_await dispatch_member(services, context);
+}
+
+}  // namespace orrery::api

@@ -1,0 +1,32 @@
+// Services: what the handlers of requests stand on. Outlives them all.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include <boost/asio/thread_pool.hpp>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "catalog/catalog.h"
+#include "storage/store.h"
+
+namespace orrery::api {
+
+struct Services {
+  catalog::Catalog& catalog;
+  storage::Store& store;
+  boost::asio::thread_pool& blocking;  ///< where what may block runs
+  const Clock& clock;
+
+  /// Where clients are told to send their traffic; empty: wherever the request was sent to.
+  std::string advertised_endpoint;
+  std::string certificate_pem;
+
+  /// Whether a write would succeed. Blocks.
+  std::function<Result<>()> check_ready;
+  /// Prometheus text. Blocks briefly.
+  std::function<std::string()> metrics;
+};
+
+}  // namespace orrery::api

@@ -1,0 +1,236 @@
+#include "catalog/catalog.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/assert.h"
+#include "base/diagnostics.h"
+#include "protocol/resource_path.h"
+#include "storage/keys.h"
+#include "storage/store.h"
+
+namespace orrery::catalog {
+
+using storage::Family;
+
+Catalog::Catalog(partition::Environment& environment, RulesMaker make_rules)
+    : environment_(environment), make_rules_(std::move(make_rules)) {}
+
+Catalog::~Catalog() { stop(); }
+
+Result<std::unique_ptr<Catalog>> Catalog::open(partition::Environment& environment,
+                                               RulesMaker make_rules) {
+  std::unique_ptr<Catalog> catalog(new Catalog(environment, std::move(make_rules)));
+  ORRERY_TRY(catalog->load());
+  // A change whose commit failed may have become durable all the same. What the disk says counts, and
+  // it must be known before a write is accepted: otherwise a container that is gone would take some.
+  environment.committer.on_recovered([self = catalog.get()] { return self->load(); });
+  return catalog;
+}
+
+// ── loading ──────────────────────────────────────────────────────────────────────────────────────
+
+ContainerPtr Catalog::make_container(StoredContainer stored, const std::string& database_id,
+                                     std::vector<Range> ranges) const {
+  auto container = std::make_shared<Container>(
+      Container{stored.rid, database_id, std::move(stored.definition), stored.version, stored.ts,
+                RangeMap(std::move(ranges), stored.map_version), {}, {}, {}});
+  container->rid_text = container->rid.text();
+  container->alt_content_path =
+      percent_encode_path("dbs/" + database_id + "/colls/" + container->definition.id());
+  container->rules = make_rules_(container->definition);
+  return container;
+}
+
+Result<> Catalog::load() {
+  ORRERY_TRY(const auto snapshot, environment_.store.snapshot());
+
+  std::unordered_map<std::uint32_t, storage::Head> heads;
+  auto head_cursor = snapshot.cursor(Family::Heads, "", std::string(8, '\xFF'));
+  for (; head_cursor.valid(); head_cursor.next()) {
+    if (head_cursor.key().size() != 4) continue;
+    if (auto head = storage::Head::parse(head_cursor.value())) {
+      heads.emplace(storage::read_u32(head_cursor.key().data()), *head);
+    }
+  }
+  ORRERY_TRY(head_cursor.status());
+
+  // Partitions in use go on as they are: their writers know more than the store.
+  std::unordered_map<std::uint32_t, std::shared_ptr<partition::Partition>> partitions;
+  {
+    std::shared_lock lock(state_mutex_);
+    for (const auto& [rid, container] : state_.containers) {
+      for (const Range& range : container->ranges.all()) {
+        partitions.emplace(range.partition->number().value, range.partition);
+      }
+    }
+  }
+
+  State state;
+  Counters counters;
+  std::vector<PartitionNumber> garbage;
+  const auto unreadable = [](std::string_view key) {
+    return Error(ErrorCode::Unavailable,
+                 fmt::format("the catalog entry '{}' cannot be read; restore the data directory "
+                             "from a backup",
+                             fmt::format("{:.1}…", key)));
+  };
+  auto cursor = snapshot.cursor(Family::Catalog, "", std::string(8, '\xFF'));
+  std::vector<StoredContainer> containers;
+  try {
+    for (; cursor.valid(); cursor.next()) {
+      const std::string_view key = cursor.key();
+      const std::string_view value = cursor.value();
+      if (key.starts_with('d')) {
+        auto database = parse_database(key, value);
+        if (!database) return unreadable(key);
+        auto shared = std::make_shared<const Database>(std::move(*database));
+        state.databases_by_id.emplace(shared->id, shared);
+        state.databases.emplace(shared->rid, std::move(shared));
+      } else if (key.starts_with('c')) {
+        auto container = parse_container(key, value);
+        if (!container) return unreadable(key);
+        containers.push_back(std::move(*container));
+      } else if (key.starts_with('o')) {
+        auto offer = parse_offer(key, value);
+        if (!offer) return unreadable(key);
+        state.offers_by_owner.emplace(offer->owner, offer->rid);
+        state.offers.emplace(offer->rid, std::make_shared<const Offer>(*offer));
+      } else if (key.starts_with('g') && key.size() == 5) {
+        garbage.push_back(PartitionNumber{storage::read_u32(key.data() + 1)});
+      } else if (key == counters_key()) {
+        auto parsed = parse_counters(value);
+        if (!parsed) return unreadable(key);
+        counters = *parsed;
+      }
+    }
+  } catch (const Json::exception& broken) {
+    return Error(ErrorCode::Unavailable,
+                 fmt::format("a catalog entry cannot be read ({}); restore the data directory from "
+                             "a backup",
+                             broken.what()));
+  }
+  ORRERY_TRY(cursor.status());
+
+  for (StoredContainer& stored : containers) {
+    const auto database = state.databases.find(stored.rid.database_rid());
+    if (database == state.databases.end()) return unreadable(container_key(stored.rid));
+    std::vector<Range> ranges;
+    for (StoredRange& range : stored.ranges) {
+      auto& partition = partitions[range.partition.value];
+      if (!partition) {
+        const auto head = heads.find(range.partition.value);
+        if (head == heads.end()) return unreadable(container_key(stored.rid));
+        partition = std::make_shared<partition::Partition>(environment_, range.partition, range.id,
+                                                           stored.rid, head->second);
+      }
+      partition->reopen();
+      ranges.push_back({range.id, std::move(range.epks), std::move(range.parents), range.made_in,
+                        range.ts, partition});
+      partitions.erase(range.partition.value);
+    }
+    put(state, make_container(std::move(stored), database->second->id, std::move(ranges)));
+  }
+  {
+    std::unique_lock lock(state_mutex_);
+    // What is left belonged to containers whose deletion turned out to be durable.
+    for (const auto& [number, partition] : partitions) partition->refuse();
+    state_ = std::move(state);
+    counters_ = counters;
+  }
+  std::lock_guard lock(reclaim_mutex_);
+  for (const PartitionNumber partition : garbage) {
+    if (std::ranges::find(garbage_, partition) == garbage_.end()) garbage_.push_back(partition);
+  }
+  start_reclaiming();
+  return {};
+}
+
+void Catalog::put(State& state, const ContainerPtr& container) {
+  state.containers_by_path.insert_or_assign(
+      container->database_id + "/" + container->definition.id(), container);
+  state.containers.insert_or_assign(container->rid, container);
+}
+
+void Catalog::erase(State& state, const Rid& rid) {
+  const auto found = state.containers.find(rid);
+  if (found == state.containers.end()) return;
+  state.containers_by_path.erase(found->second->database_id + "/" +
+                                 found->second->definition.id());
+  state.containers.erase(found);
+}
+
+// ── looking up ───────────────────────────────────────────────────────────────────────────────────
+
+namespace {
+
+template <typename Map, typename Key>
+typename Map::mapped_type find_in(std::shared_mutex& mutex, const Map& map, const Key& key) {
+  std::shared_lock lock(mutex);
+  const auto found = map.find(key);
+  return found == map.end() ? nullptr : found->second;
+}
+
+/// The values of those keys that come after the rid whose bytes are `after`.
+template <typename Value>
+std::vector<Value> list_after(const std::map<Rid, Value>& map, std::string_view after,
+                              std::size_t count_max, const Rid* database) {
+  std::vector<Value> found;
+  auto at = map.begin();
+  if (database != nullptr) at = map.lower_bound(*database);
+  if (const auto last = Rid::from_bytes(after)) at = map.upper_bound(*last);
+  for (; at != map.end() && found.size() < count_max; ++at) {
+    if (database != nullptr && at->first.database_part() != database->database_part()) break;
+    found.push_back(at->second);
+  }
+  return found;
+}
+
+}  // namespace
+
+DatabasePtr Catalog::database(std::string_view id) const {
+  return find_in(state_mutex_, state_.databases_by_id, std::string(id));
+}
+DatabasePtr Catalog::database(const Rid& rid) const {
+  return find_in(state_mutex_, state_.databases, rid);
+}
+ContainerPtr Catalog::container(std::string_view database_id, std::string_view container_id) const {
+  std::string path;
+  path.reserve(database_id.size() + 1 + container_id.size());
+  path.append(database_id).append("/").append(container_id);
+  return find_in(state_mutex_, state_.containers_by_path, path);
+}
+ContainerPtr Catalog::container(const Rid& rid) const {
+  return find_in(state_mutex_, state_.containers, rid);
+}
+OfferPtr Catalog::offer(const Rid& rid) const {
+  return find_in(state_mutex_, state_.offers, rid);
+}
+OfferPtr Catalog::offer_of(const Rid& owner) const {
+  std::shared_lock lock(state_mutex_);
+  const auto found = state_.offers_by_owner.find(owner);
+  return found == state_.offers_by_owner.end() ? nullptr : state_.offers.at(found->second);
+}
+
+std::vector<DatabasePtr> Catalog::databases(std::string_view after, std::size_t count_max) const {
+  std::shared_lock lock(state_mutex_);
+  return list_after(state_.databases, after, count_max, nullptr);
+}
+std::vector<ContainerPtr> Catalog::containers(const Rid& database, std::string_view after,
+                                              std::size_t count_max) const {
+  std::shared_lock lock(state_mutex_);
+  return list_after(state_.containers, after, count_max, &database);
+}
+std::vector<OfferPtr> Catalog::offers(std::string_view after, std::size_t count_max) const {
+  std::shared_lock lock(state_mutex_);
+  return list_after(state_.offers, after, count_max, nullptr);
+}
+std::size_t Catalog::container_count() const {
+  std::shared_lock lock(state_mutex_);
+  return state_.containers.size();
+}
+
+}  // namespace orrery::catalog

@@ -1,0 +1,131 @@
+// Catalog: what exists in the account. Changes are transactions with the same guarantees as writes of
+// documents: a container is there completely or not at all.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <shared_mutex>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include "base/result.h"
+#include "catalog/entries.h"
+#include "catalog/resources.h"
+#include "partition/partition.h"
+#include "protocol/container_definition.h"
+#include "protocol/ids.h"
+
+namespace orrery::catalog {
+
+using DatabasePtr = std::shared_ptr<const Database>;    // Shared with requests under way.
+using ContainerPtr = std::shared_ptr<const Container>;  // Likewise.
+using OfferPtr = std::shared_ptr<const Offer>;          // Likewise.
+
+/// Thread-safe. Look-ups never block; everything that changes something does.
+class Catalog {
+ public:
+  /// Makes the rules of a container's unique keys; given by the layer that can parse documents.
+  using RulesMaker = std::function<partition::Rules(const ContainerDefinition&)>;
+
+  /// Loads what exists. Blocks. Unavailable when the store cannot be read.
+  static Result<std::unique_ptr<Catalog>> open(partition::Environment& environment,
+                                               RulesMaker make_rules);
+  ~Catalog();
+  /// Ends the reclaiming of space; it goes on at the next start.
+  void stop();
+
+  // ── looking up: null when there is none ──
+  DatabasePtr database(std::string_view id) const;
+  DatabasePtr database(const Rid& rid) const;
+  ContainerPtr container(std::string_view database_id, std::string_view container_id) const;
+  ContainerPtr container(const Rid& rid) const;
+  OfferPtr offer(const Rid& rid) const;
+  OfferPtr offer_of(const Rid& owner) const;
+
+  // ── lists: in the order of creation, those after `after`, at most `count_max` ──
+  std::vector<DatabasePtr> databases(std::string_view after, std::size_t count_max) const;
+  std::vector<ContainerPtr> containers(const Rid& database, std::string_view after,
+                                       std::size_t count_max) const;
+  std::vector<OfferPtr> offers(std::string_view after, std::size_t count_max) const;
+  std::size_t container_count() const;
+
+  // ── changing: all block ──
+  /// Conflict when the id is taken.
+  Result<DatabasePtr> create_database(const std::string& id,
+                                      const std::optional<Throughput>& throughput);
+  /// With all that is in it. NotFound; PreconditionFailed by `if_match` (empty: no condition).
+  Result<> delete_database(const Rid& rid, std::string_view if_match);
+
+  /// Conflict when the id is taken, OwnerNotFound when the database has gone, Forbidden when its shared
+  /// throughput serves as many containers as it may.
+  Result<ContainerPtr> create_container(const Rid& database, ContainerDefinition definition,
+                                        const std::optional<Throughput>& throughput);
+  /// `change` makes the new definition of the current one. NotFound; PreconditionFailed; and what
+  /// `change` returns.
+  Result<ContainerPtr> replace_container(
+      const Rid& rid, std::string_view if_match,
+      const std::function<Result<ContainerDefinition>(const ContainerDefinition&)>& change);
+  Result<> delete_container(const Rid& rid, std::string_view if_match);
+
+  /// NotFound; PreconditionFailed; NotImplemented when the container would need more ranges.
+  Result<OfferPtr> replace_offer(const Rid& rid, std::string_view if_match,
+                                 const Throughput& throughput);
+
+ private:
+  /// All that exists, by every name it is asked for.
+  struct State {
+    std::unordered_map<std::string, DatabasePtr> databases_by_id;
+    std::map<Rid, DatabasePtr> databases;
+    std::unordered_map<std::string, ContainerPtr> containers_by_path;  // "database/container"
+    std::map<Rid, ContainerPtr> containers;
+    std::map<Rid, OfferPtr> offers;
+    std::map<Rid, Rid> offers_by_owner;
+  };
+
+  Catalog(partition::Environment& environment, RulesMaker make_rules);
+  /// Reads everything anew, keeping the partitions that are in use.
+  Result<> load();
+  static StoredContainer stored_form(const Container& container);
+  ContainerPtr make_container(StoredContainer stored, const std::string& database_id,
+                              std::vector<Range> ranges) const;
+  /// Where the log of a container begins: 1, or above the head that the name's last bearer had.
+  Result<Lsn> first_head(const std::string& database_id, const std::string& container_id) const;
+
+  /// Numbers for a change that is being prepared; they count only when it commits.
+  Counters next_counters() const;
+  OfferPtr make_offer(Counters& counters, const Rid& owner, const Throughput& throughput) const;
+  Result<> commit(storage::Batch batch, const Counters& counters, std::uint64_t epoch);
+  /// Stages the removal of a container and of its offer, and keeps its partitions from taking writes.
+  void stage_removal(const Container& container, storage::Batch& batch);
+  void put_back(const std::vector<ContainerPtr>& containers);
+  void forget(const ContainerPtr& container);
+  static void put(State& state, const ContainerPtr& container);
+  static void erase(State& state, const Rid& container);
+  void start_reclaiming();
+  void reclaim(PartitionNumber partition);
+
+  partition::Environment& environment_;
+  const RulesMaker make_rules_;
+
+  std::mutex change_mutex_;  // One change at a time; look-ups don't wait for it.
+  mutable std::shared_mutex state_mutex_;
+  State state_;        // Guarded by state_mutex_.
+  Counters counters_;  // Guarded by state_mutex_.
+
+  std::mutex reclaim_mutex_;
+  std::condition_variable reclaim_work_;
+  std::vector<PartitionNumber> garbage_;  // Guarded by reclaim_mutex_.
+  bool stopping_ = false;
+  std::thread reclaimer_;  // Runs only while there is something to reclaim.
+  bool reclaiming_ = false;
+};
+
+}  // namespace orrery::catalog

@@ -1,0 +1,374 @@
+// The part of Catalog that changes something. Each change is prepared beside the current state,
+// committed, and only then shown.
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/assert.h"
+#include "catalog/catalog.h"
+#include "storage/keys.h"
+#include "storage/store.h"
+
+namespace orrery::catalog {
+
+using storage::Family;
+
+namespace {
+
+/// Containers that may share a database's throughput.
+constexpr std::size_t kSharedThroughputContainersMax = 25;
+
+Error taken(std::string_view what, std::string_view id) {
+  return Error(ErrorCode::Conflict,
+               fmt::format("Entity with the specified id already exists in the system. There is a "
+                           "{} '{}' already.",
+                           what, id));
+}
+Error not_found(std::string_view what) {
+  return Error(ErrorCode::NotFound, fmt::format("Resource Not Found. The {} does not exist.", what));
+}
+Error precondition_failed(std::string_view what) {
+  return Error(ErrorCode::PreconditionFailed,
+               fmt::format("One of the specified pre-condition is not met. The {} has changed since "
+                           "the etag in If-Match was read.",
+                           what));
+}
+
+/// The number in big-endian order, so that rids sort by age.
+RidPart part_of(std::uint32_t number) {
+  return {static_cast<std::uint8_t>(number >> 24), static_cast<std::uint8_t>(number >> 16),
+          static_cast<std::uint8_t>(number >> 8), static_cast<std::uint8_t>(number)};
+}
+
+/// Some old clients mistreat these characters of a rid.
+bool awkward(const Rid& rid) { return rid.text().find_first_of("+-") != std::string::npos; }
+
+Rid next_database_rid(Counters& counters) {
+  for (;;) {
+    const Rid rid = Rid::database(part_of(++counters.database));
+    if (!awkward(rid)) return rid;
+  }
+}
+
+Rid next_container_rid(Counters& counters, const Rid& database) {
+  for (;;) {
+    auto part = part_of(++counters.container);
+    part[0] |= 0x80;
+    const Rid rid = Rid::container(database.database_part(), part);
+    if (!awkward(rid)) return rid;
+  }
+}
+
+Rid next_offer_rid(Counters& counters) {
+  for (;;) {
+    const Rid rid = Rid::offer(++counters.offer);
+    if (!awkward(rid)) return rid;
+  }
+}
+
+}  // namespace
+
+Counters Catalog::next_counters() const {
+  std::shared_lock lock(state_mutex_);
+  Counters counters = counters_;
+  ++counters.version;
+  return counters;
+}
+
+Result<> Catalog::commit(storage::Batch batch, const Counters& counters, std::uint64_t epoch) {
+  batch.put(Family::Catalog, counters_key(), make_value(counters));
+  ORRERY_TRY(environment_.committer.commit(std::move(batch), epoch));
+  std::unique_lock lock(state_mutex_);
+  counters_ = counters;
+  return {};
+}
+
+OfferPtr Catalog::make_offer(Counters& counters, const Rid& owner,
+                             const Throughput& throughput) const {
+  return std::make_shared<const Offer>(Offer{next_offer_rid(counters), owner, throughput,
+                                             throughput.request_units(), Lsn{counters.version},
+                                             environment_.clock.unix_seconds()});
+}
+
+Result<Lsn> Catalog::first_head(const std::string& database_id,
+                                const std::string& container_id) const {
+  std::string value;
+  switch (environment_.store.get(Family::Catalog, last_head_key(database_id, container_id), value,
+                                 storage::Tier::Disk)) {
+    case storage::Lookup::Found:
+      if (const auto last = parse_last_head(value)) return next(*last);
+      return Lsn{1};
+    case storage::Lookup::Missing:
+      return Lsn{1};
+    default:
+      return Error(ErrorCode::Unavailable, "the catalog could not be read from the disk");
+  }
+}
+
+Result<DatabasePtr> Catalog::create_database(const std::string& id,
+                                             const std::optional<Throughput>& throughput) {
+  std::lock_guard change(change_mutex_);
+  const auto epoch = environment_.committer.epoch();
+  if (database(id)) return taken("database", id);
+  Counters counters = next_counters();
+  auto made = std::make_shared<const Database>(Database{next_database_rid(counters), id,
+                                                        Lsn{counters.version},
+                                                        environment_.clock.unix_seconds()});
+  storage::Batch batch;
+  batch.put(Family::Catalog, database_key(made->rid), make_value(*made));
+  OfferPtr offer;
+  if (throughput) {
+    offer = make_offer(counters, made->rid, *throughput);
+    batch.put(Family::Catalog, offer_key(offer->rid), make_value(*offer));
+  }
+  ORRERY_TRY(commit(std::move(batch), counters, epoch));
+  std::unique_lock lock(state_mutex_);
+  state_.databases_by_id.emplace(id, made);
+  state_.databases.emplace(made->rid, made);
+  if (offer) {
+    state_.offers_by_owner.emplace(offer->owner, offer->rid);
+    state_.offers.emplace(offer->rid, std::move(offer));
+  }
+  return made;
+}
+
+Result<ContainerPtr> Catalog::create_container(const Rid& database_rid,
+                                               ContainerDefinition definition,
+                                               const std::optional<Throughput>& throughput) {
+  std::lock_guard change(change_mutex_);
+  const auto epoch = environment_.committer.epoch();
+  const auto owner = database(database_rid);
+  if (!owner) return Error(ErrorCode::OwnerNotFound, "Resource Not Found. The database was deleted.");
+  if (container(owner->id, definition.id())) return taken("container", definition.id());
+
+  Throughput provisioned;
+  const bool shared = !throughput && offer_of(database_rid) != nullptr;
+  if (shared) {
+    std::size_t sharing = 0;
+    for (const auto& each : containers(database_rid, {}, SIZE_MAX)) {
+      if (!offer_of(each->rid)) ++sharing;
+    }
+    if (sharing >= kSharedThroughputContainersMax) {
+      return Error(ErrorCode::SharedThroughputFull,
+                   fmt::format("The throughput of database '{}' is shared by {} containers, which is "
+                               "the most that may. Give the container a throughput of its own "
+                               "(x-ms-offer-throughput).",
+                               owner->id, sharing));
+    }
+  } else {
+    Throughput standard;
+    standard.manual = 400;
+    provisioned = throughput.value_or(standard);
+  }
+
+  Counters counters = next_counters();
+  StoredContainer stored{next_container_rid(counters, database_rid),
+                         std::move(definition),
+                         Lsn{counters.version},
+                         environment_.clock.unix_seconds(),
+                         1,
+                         {}};
+  storage::Head head;
+  ORRERY_TRY(head.lsn, first_head(owner->id, stored.definition.id()));
+  head.history_begin = head.lsn;
+  head.ts = stored.ts;
+
+  storage::Batch batch;
+  std::vector<Range> ranges;
+  const auto& key = stored.definition.partition_key();
+  // Without a key all documents hash to one place: more ranges would stay empty.
+  const auto count =
+      key.paths.empty() ? 1 : initial_range_count(provisioned.request_units());
+  std::uint32_t next_range = 0;
+  for (EpkRange& epks : divide_evenly(key, count)) {
+    const PartitionNumber number{++counters.partition};
+    const RangeId id{next_range++};
+    batch.put(Family::Heads, storage::partition_prefix(number), head.make());
+    stored.ranges.push_back({id, number, epks, {}, 1, stored.ts});
+    ranges.push_back({id, std::move(epks), {}, 1, stored.ts,
+                      std::make_shared<partition::Partition>(environment_, number, id, stored.rid,
+                                                             head)});
+  }
+  batch.put(Family::Catalog, container_key(stored.rid), make_value(stored));
+  batch.erase(Family::Catalog, last_head_key(owner->id, stored.definition.id()));
+  OfferPtr offer;
+  if (!shared) {
+    offer = make_offer(counters, stored.rid, provisioned);
+    batch.put(Family::Catalog, offer_key(offer->rid), make_value(*offer));
+  }
+  auto made = make_container(std::move(stored), owner->id, std::move(ranges));
+  ORRERY_TRY(commit(std::move(batch), counters, epoch));
+  std::unique_lock lock(state_mutex_);
+  put(state_, made);
+  if (offer) {
+    state_.offers_by_owner.emplace(offer->owner, offer->rid);
+    state_.offers.emplace(offer->rid, std::move(offer));
+  }
+  return made;
+}
+
+StoredContainer Catalog::stored_form(const Container& container) {
+  StoredContainer stored{container.rid, container.definition,        container.version,
+                         container.ts,  container.ranges.version(), {}};
+  for (const Range& range : container.ranges.all()) {
+    stored.ranges.push_back({range.id, range.partition->number(), range.epks, range.parents,
+                             range.made_in, range.ts});
+  }
+  return stored;
+}
+
+Result<ContainerPtr> Catalog::replace_container(
+    const Rid& rid, std::string_view if_match,
+    const std::function<Result<ContainerDefinition>(const ContainerDefinition&)>& make) {
+  std::lock_guard change(change_mutex_);
+  const auto epoch = environment_.committer.epoch();
+  const auto current = container(rid);
+  if (!current) return not_found("container");
+  if (!if_match.empty() && !current->etag().matches(if_match)) {
+    return precondition_failed("container");
+  }
+  ORRERY_TRY(auto definition, make(current->definition));
+  Counters counters = next_counters();
+  StoredContainer stored = stored_form(*current);
+  stored.definition = std::move(definition);
+  stored.version = Lsn{counters.version};
+  stored.ts = environment_.clock.unix_seconds();
+  storage::Batch batch;
+  batch.put(Family::Catalog, container_key(rid), make_value(stored));
+  auto made = make_container(std::move(stored), current->database_id,
+                             std::vector<Range>(current->ranges.all()));
+  ORRERY_TRY(commit(std::move(batch), counters, epoch));
+  std::unique_lock lock(state_mutex_);
+  put(state_, made);
+  return made;
+}
+
+void Catalog::stage_removal(const Container& container, storage::Batch& batch) {
+  Lsn last;
+  for (const Range& range : container.ranges.all()) {
+    last = std::max(last, range.partition->close());
+    batch.put(Family::Catalog, garbage_key(range.partition->number()), {});
+  }
+  // A reader's bare position from this container must not hide the first changes of a later one of
+  // the same name: that one's log will begin above.
+  if (last > Lsn{1}) {
+    batch.put(Family::Catalog, last_head_key(container.database_id, container.definition.id()),
+              make_value(last));
+  }
+  batch.erase(Family::Catalog, container_key(container.rid));
+  if (const auto offer = offer_of(container.rid)) {
+    batch.erase(Family::Catalog, offer_key(offer->rid));
+  }
+}
+
+void Catalog::put_back(const std::vector<ContainerPtr>& containers) {
+  // After a disk error the catalog is loaded anew, and what has turned out to be gone is no longer in
+  // it: that stays closed.
+  std::shared_lock lock(state_mutex_);
+  for (const ContainerPtr& container : containers) {
+    if (!state_.containers.contains(container->rid)) continue;
+    for (const Range& range : container->ranges.all()) range.partition->reopen();
+  }
+}
+
+void Catalog::forget(const ContainerPtr& container) {
+  {
+    std::unique_lock lock(state_mutex_);
+    erase(state_, container->rid);
+    if (const auto offer = state_.offers_by_owner.find(container->rid);
+        offer != state_.offers_by_owner.end()) {
+      state_.offers.erase(offer->second);
+      state_.offers_by_owner.erase(offer);
+    }
+  }
+  std::lock_guard lock(reclaim_mutex_);
+  for (const Range& range : container->ranges.all()) {
+    garbage_.push_back(range.partition->number());
+  }
+  start_reclaiming();
+}
+
+Result<> Catalog::delete_container(const Rid& rid, std::string_view if_match) {
+  std::lock_guard change(change_mutex_);
+  const auto epoch = environment_.committer.epoch();
+  const auto current = container(rid);
+  if (!current) return not_found("container");
+  if (!if_match.empty() && !current->etag().matches(if_match)) {
+    return precondition_failed("container");
+  }
+  storage::Batch batch;
+  stage_removal(*current, batch);
+  if (auto committed = commit(std::move(batch), next_counters(), epoch); !committed) {
+    put_back({current});
+    return committed;
+  }
+  forget(current);
+  return {};
+}
+
+Result<> Catalog::delete_database(const Rid& rid, std::string_view if_match) {
+  std::lock_guard change(change_mutex_);
+  const auto epoch = environment_.committer.epoch();
+  const auto current = database(rid);
+  if (!current) return not_found("database");
+  if (!if_match.empty() && !current->etag().matches(if_match)) {
+    return precondition_failed("database");
+  }
+  storage::Batch batch;
+  const auto inside = containers(rid, {}, SIZE_MAX);
+  for (const ContainerPtr& each : inside) stage_removal(*each, batch);
+  batch.erase(Family::Catalog, database_key(rid));
+  if (const auto offer = offer_of(rid)) batch.erase(Family::Catalog, offer_key(offer->rid));
+  if (auto committed = commit(std::move(batch), next_counters(), epoch); !committed) {
+    put_back(inside);
+    return committed;
+  }
+  {
+    std::unique_lock lock(state_mutex_);
+    state_.databases_by_id.erase(current->id);
+    state_.databases.erase(rid);
+    if (const auto offer = state_.offers_by_owner.find(rid);
+        offer != state_.offers_by_owner.end()) {
+      state_.offers.erase(offer->second);
+      state_.offers_by_owner.erase(offer);
+    }
+  }
+  for (const ContainerPtr& each : inside) forget(each);
+  return {};
+}
+
+Result<OfferPtr> Catalog::replace_offer(const Rid& rid, std::string_view if_match,
+                                        const Throughput& throughput) {
+  std::lock_guard change(change_mutex_);
+  const auto epoch = environment_.committer.epoch();
+  const auto current = offer(rid);
+  if (!current) return not_found("offer");
+  if (!if_match.empty() && !current->etag().matches(if_match)) return precondition_failed("offer");
+  if (const auto owner = container(current->owner)) {
+    const auto served = static_cast<std::int64_t>(owner->ranges.all().size()) * kRangeUnitsMax;
+    if (throughput.request_units() > served && !owner->definition.partition_key().paths.empty()) {
+      return Error(ErrorCode::NotImplemented,
+                   fmt::format("{} RU/s need more than the {} range(s) of container '{}', and "
+                               "splitting ranges is not implemented yet. Up to {} RU/s are possible, "
+                               "or create the container with the higher throughput.",
+                               throughput.request_units(), owner->ranges.all().size(),
+                               owner->definition.id(), served));
+    }
+  }
+  Counters counters = next_counters();
+  Offer changed = *current;
+  changed.throughput = throughput;
+  changed.highest_ever = std::max(changed.highest_ever, throughput.request_units());
+  changed.version = Lsn{counters.version};
+  changed.ts = environment_.clock.unix_seconds();
+  storage::Batch batch;
+  batch.put(Family::Catalog, offer_key(rid), make_value(changed));
+  ORRERY_TRY(commit(std::move(batch), counters, epoch));
+  auto made = std::make_shared<const Offer>(std::move(changed));
+  std::unique_lock lock(state_mutex_);
+  state_.offers.insert_or_assign(rid, made);
+  return OfferPtr(made);
+}
+
+}  // namespace orrery::catalog

@@ -1,0 +1,45 @@
+// RangeMap: which physical partition owns which part of a container's hash space.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "base/clock.h"
+#include "partition/partition.h"
+#include "protocol/epk.h"
+#include "protocol/ids.h"
+
+namespace orrery::catalog {
+
+struct Range {
+  RangeId id;
+  EpkRange epks;
+  std::vector<RangeId> parents;  ///< all ancestors, oldest first
+  std::uint64_t made_in = 1;     ///< the version of the map that it came with
+  UnixSeconds ts = 0;
+  std::shared_ptr<partition::Partition> partition;  ///< shared with requests under way
+};
+
+/// Ranges in the order of their EPKs; together they cover the whole space without gap or overlap.
+class RangeMap {
+ public:
+  RangeMap() = default;
+  RangeMap(std::vector<Range> ranges, std::uint64_t version);
+
+  /// Counts changes of the set of ranges: the etag of pkranges.
+  std::uint64_t version() const { return version_; }
+  const std::vector<Range>& all() const { return ranges_; }
+
+  const Range& owner_of(const Epk& epk) const;
+  /// Null when no live range has that id.
+  const Range* find(RangeId id) const;
+  /// The live ranges that hold any part of `epks`, in order.
+  std::vector<const Range*> overlapping(const EpkRange& epks) const;
+
+ private:
+  std::vector<Range> ranges_;
+  std::uint64_t version_ = 1;
+};
+
+}  // namespace orrery::catalog

@@ -1,0 +1,12 @@
+// The commands of the binary. Each adds itself to the command line and runs when it is chosen.
+#pragma once
+
+namespace CLI {
+class App;
+}
+
+namespace orrery::cli {
+
+void add_serve(CLI::App& app, int& exit_code);
+
+}  // namespace orrery::cli

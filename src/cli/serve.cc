@@ -1,0 +1,228 @@
+// orrery serve: runs the server until it is told to stop.
+#include <csignal>
+#include <cstdio>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "base/diagnostics.h"
+#include "cli/commands.h"
+#include "server/server.h"
+
+namespace orrery::cli {
+namespace {
+
+/// How long a stopping server lets requests finish.
+constexpr std::chrono::seconds kStopGrace{10};
+
+/// What the options are parsed into, before it is a Config.
+struct Options {
+  server::Config config;
+  std::string listen = "127.0.0.1:8081";
+  std::string key_file;
+  std::size_t cache_mb = 64;
+  std::int64_t request_timeout_ms = 30'000;
+};
+
+/// A config file is TOML, or JSON if it begins with a brace.
+class ConfigFile : public CLI::ConfigTOML {
+ public:
+  std::vector<CLI::ConfigItem> from_config(std::istream& input) const override {
+    input >> std::ws;
+    if (input.peek() != '{') return within_serve(CLI::ConfigTOML::from_config(input));
+    std::vector<CLI::ConfigItem> items;
+    const auto json = nlohmann::json::parse(input, nullptr, /*allow_exceptions=*/false);
+    if (json.is_discarded()) throw CLI::FileError("the config file is not valid JSON");
+    for (const auto& [name, value] : json.items()) {
+      CLI::ConfigItem item;
+      item.name = name;
+      const auto text = [](const nlohmann::json& each) {
+        return each.is_string() ? each.get<std::string>() : each.dump();
+      };
+      if (value.is_array()) {
+        for (const auto& each : value) item.inputs.push_back(text(each));
+      } else {
+        item.inputs.push_back(text(value));
+      }
+      items.push_back(std::move(item));
+    }
+    return within_serve(std::move(items));
+  }
+
+ private:
+  static std::vector<CLI::ConfigItem> within_serve(std::vector<CLI::ConfigItem> items) {
+    return items;
+  }
+};
+
+/// "ADDR:PORT", "[v6]:PORT", "PORT" or "ADDR".
+bool parse_listen(const std::string& text, server::Config& config) {
+  std::string address = text;
+  std::string port;
+  const auto colon = text.rfind(':');
+  const bool bracketed = text.starts_with('[');
+  if (bracketed) {
+    const auto end = text.find(']');
+    if (end == std::string::npos) return false;
+    address = text.substr(1, end - 1);
+    if (end + 1 < text.size()) {
+      if (text[end + 1] != ':') return false;
+      port = text.substr(end + 2);
+    }
+  } else if (colon != std::string::npos && text.find(':') == colon) {
+    address = text.substr(0, colon);
+    port = text.substr(colon + 1);
+  } else if (text.find_first_not_of("0123456789") == std::string::npos) {
+    address = config.listen_address;
+    port = text;
+  }
+  if (address.empty()) address = "0.0.0.0";
+  config.listen_address = address;
+  if (port.empty()) return true;
+  if (port.size() > 5 || port.find_first_not_of("0123456789") != std::string::npos) return false;
+  const unsigned long number = std::stoul(port);
+  if (number > 65535) return false;
+  config.listen_port = static_cast<std::uint16_t>(number);
+  return true;
+}
+
+/// One key a line; empty lines and lines that begin with # don't count.
+bool read_key_file(const std::string& path, std::vector<std::string>& keys) {
+  std::ifstream in(path);
+  std::string line;
+  while (std::getline(in, line)) {
+    while (!line.empty() && (line.back() == '\r' || line.back() == ' ')) line.pop_back();
+    if (!line.empty() && line.front() != '#') keys.push_back(line);
+  }
+  return in.eof();
+}
+
+int fail(const std::string& message) {
+  std::fprintf(stderr, "orrery: %s\n", message.c_str());
+  return 1;
+}
+
+int run(Options& options) {
+  server::Config& config = options.config;
+  if (!parse_listen(options.listen, config)) {
+    return fail(fmt::format("--listen takes ADDRESS:PORT, as in 127.0.0.1:8081 or [::1]:8081, not '{}'",
+                            options.listen));
+  }
+  if (!options.key_file.empty() && !read_key_file(options.key_file, config.keys)) {
+    return fail(fmt::format("cannot read the key file {}", options.key_file));
+  }
+  config.cache_bytes = options.cache_mb << 20;
+  config.request_time_max = std::chrono::milliseconds(options.request_timeout_ms);
+  diagnostics::set_level(config.level);
+
+  // Before there are threads, so that all of them leave these signals to the wait below.
+  sigset_t stop_signals;
+  sigemptyset(&stop_signals);
+  sigaddset(&stop_signals, SIGINT);
+  sigaddset(&stop_signals, SIGTERM);
+  pthread_sigmask(SIG_BLOCK, &stop_signals, nullptr);
+  std::signal(SIGPIPE, SIG_IGN);
+
+  auto server = server::Server::open(config);
+  if (!server) return fail(server.error().message());
+  std::fputs((*server)->introduction().c_str(), stdout);
+  std::fflush(stdout);
+
+  int signal = 0;
+  sigwait(&stop_signals, &signal);
+  diagnostics::info("stopping: finishing what is running");
+  (*server)->stop(kStopGrace);
+  server->reset();
+  diagnostics::info("stopped");
+  return 0;
+}
+
+const std::map<std::string, storage::Durability> kDurabilities = {
+    {"strict", storage::Durability::Strict}, {"relaxed", storage::Durability::Relaxed}};
+const std::map<std::string, diagnostics::Level> kLevels = {
+    {"debug", diagnostics::Level::Debug},   {"info", diagnostics::Level::Info},
+    {"warning", diagnostics::Level::Warning}, {"error", diagnostics::Level::Error},
+    {"off", diagnostics::Level::Off}};
+
+}  // namespace
+
+void add_serve(CLI::App& app, int& exit_code) {
+  auto options = std::make_shared<Options>();
+  auto& config = options->config;
+  auto* serve = app.add_subcommand("serve", "Run the server until SIGINT or SIGTERM");
+  serve->footer(
+      "Every option can also come from the environment (ORRERY_DATA_DIR for --data-dir, and so on)\n"
+      "or from a config file, TOML or JSON, with the same names without the dashes in front.\n"
+      "The command line wins over the environment, the environment over the file.");
+
+  const auto named = [serve](const std::string& flag) {
+    std::string env = "ORRERY_" + flag.substr(2);
+    for (char& c : env) c = c == '-' ? '_' : static_cast<char>(std::toupper(c));
+    return serve->get_option(flag)->envname(env);
+  };
+
+  serve->add_option("--data-dir", config.data_directory, "Where the data is kept")
+      ->capture_default_str();
+  serve->add_flag("--ephemeral", config.ephemeral,
+                  "Keep all data in a temporary directory and remove it at exit");
+  serve->add_option("--listen", options->listen, "Address and port; port 0 takes any free one")
+      ->capture_default_str();
+  serve->add_option("--advertise", config.advertised_endpoint,
+                    "URL under which clients reach the server, when it is not the one they use first");
+  serve->add_option("--key", config.keys,
+                    "Account key in base64 (repeat for a secondary key); default: the well-known key");
+  serve->add_option("--read-only-key", config.read_only_keys,
+                    "Account key in base64 that may only read (may be repeated)");
+  serve->add_option("--key-file", options->key_file, "File with account keys, one a line");
+  serve->add_flag("--allow-well-known-key", config.allow_well_known_key,
+                  "Listen beyond this machine even with the key that everybody knows");
+  serve->add_flag("--check-dates,!--no-check-dates", config.check_dates,
+                  "Refuse signatures whose date is too far from the server's clock")
+      ->default_val(true);
+  serve->add_option("--tls-cert", config.tls_certificate,
+                    "Certificate chain in PEM; default: a self-signed one is made and kept");
+  serve->add_option("--tls-key", config.tls_key, "Its private key in PEM");
+  serve->add_flag("--legacy-tls", config.legacy_tls,
+                  "Also admit TLS 1.0, for the SDKs of 2017; not safe on a network");
+  serve->add_option("--durability", config.durability,
+                    "strict: on the disk before it is acknowledged; relaxed: faster, and the last "
+                    "moments may be lost in a power failure")
+      ->transform(CLI::CheckedTransformer(kDurabilities, CLI::ignore_case))
+      ->default_str("strict");
+  serve->add_option("--threads", config.threads, "Event loops; 0: one for each core")
+      ->check(CLI::Range(0, 256))
+      ->capture_default_str();
+  serve->add_option("--cache-mb", options->cache_mb, "Memory for caching what is read, in MiB")
+      ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str();
+  serve->add_option("--connections-max", config.connections_max,
+                    "More connections than this are refused")
+      ->check(CLI::Range(1, 1'000'000))
+      ->capture_default_str();
+  serve->add_option("--request-timeout-ms", options->request_timeout_ms,
+                    "A request must have arrived completely within this time")
+      ->check(CLI::Range(10, 3'600'000))
+      ->capture_default_str();
+  serve->add_option("--log-level", config.level, "debug, info, warning, error or off")
+      ->transform(CLI::CheckedTransformer(kLevels, CLI::ignore_case))
+      ->default_str("info");
+  for (const auto* flag :
+       {"--data-dir", "--ephemeral", "--listen", "--advertise", "--key", "--read-only-key",
+        "--key-file", "--allow-well-known-key", "--check-dates", "--tls-cert", "--tls-key",
+        "--legacy-tls", "--durability", "--threads", "--cache-mb", "--connections-max",
+        "--request-timeout-ms", "--log-level"}) {
+    named(flag);
+  }
+  serve->set_config("--config", "", "Read options from this file")->envname("ORRERY_CONFIG");
+  serve->config_formatter(std::make_shared<ConfigFile>());
+  serve->callback([options, &exit_code] { exit_code = run(*options); });
+}
+
+}  // namespace orrery::cli

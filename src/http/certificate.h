@@ -1,0 +1,25 @@
+// A self-signed certificate, for servers that were given none.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+
+namespace orrery::http {
+
+struct Certificate {
+  std::string certificate_pem;
+  std::string key_pem;
+};
+
+/// Makes a P-256 certificate valid for localhost, 127.0.0.1, ::1 and `extra_names` (host names or
+/// IP addresses), from a day ago for ten years, usable as its own trust anchor.
+Result<Certificate> make_self_signed_certificate(const std::vector<std::string>& extra_names,
+                                                 UnixSeconds now);
+
+/// Whether the certificate is valid at `now` and for `name`.
+bool certificate_serves(std::string_view certificate_pem, std::string_view name, UnixSeconds now);
+
+}  // namespace orrery::http

@@ -1,0 +1,124 @@
+// One client's connection: reads requests, has them handled, sends the responses.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+
+#include "base/error.h"
+#include "http/event_loop.h"
+#include "http/listener.h"
+#include "http/request_parser.h"
+#include "http/tls.h"
+
+namespace orrery::http {
+
+/// Knows its executor's type, which saves an indirection in every operation.
+using Socket =
+    boost::asio::basic_stream_socket<boost::asio::ip::tcp, boost::asio::io_context::executor_type>;
+
+/// What the connections of a listener share. Outlives them.
+struct Service {
+  Limits limits;
+  Listener::Handler handler;
+  Listener::RefusalHandler refuse;
+  std::unique_ptr<TlsContext> tls;  ///< null: plain http only
+  Stats stats;
+  /// Connections above the limit that are being told so.
+  std::atomic<std::size_t> turning_away{0};
+};
+
+/// Lives on its loop's thread, owned by its own coroutine, which ends with it.
+///
+///     Fresh ─┐    ┌──────────────── Idle ◄──────────┐
+///            ▼    ▼                                 │
+///            Receiving ──► Handling ────────────────┴──► Closing
+///                └── refused: 400, 408, 413, 431 ───────────▲
+class Connection {
+ public:
+  enum class Admission { Welcome, TooMany };
+
+  /// Starts serving `socket` on `loop`, whose thread this must be. A connection that is one too
+  /// many only hears so.
+  static void open(Service& service, EventLoop& loop, Socket socket, Admission admission);
+  ~Connection();
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+
+  // For the loop.
+  EventLoop::Time deadline() const { return deadline_; }
+  void expire();
+  void stop_if_idle();
+  void cut();
+  std::size_t index() const { return index_; }
+  void set_index(std::size_t index) { index_ = index; }
+
+ private:
+  enum class Phase { Fresh, Idle, Receiving, Handling, Closing };
+  enum class Step { NeedInput, SendContinue, Handle, Refuse, Close };
+  enum class Sent { All, Part, Failed };
+
+  Connection(Service& service, EventLoop& loop, Socket socket, Admission admission);
+  static boost::asio::awaitable<void> run(std::unique_ptr<Connection> self);
+  boost::asio::awaitable<void> serve();
+
+  // Receiving.
+  Step advance();
+  bool prepare_to_wait();
+  void arrived(std::size_t size);
+
+  // Handling.
+  boost::asio::awaitable<Response> handle();
+
+  // Sending: start_response, start_sending, send_now and, if that was not all, send_rest.
+  bool start_response(Response response);
+  [[nodiscard]] bool start_sending();
+  Sent send_now();
+  boost::asio::awaitable<bool> send_rest();
+  Sent take_next_piece();
+  boost::asio::awaitable<bool> send_handshake();
+  void send_what_fits(std::string_view text);
+
+  // Ending.
+  boost::asio::awaitable<void> refuse(Error error);
+  boost::asio::awaitable<void> time_out();
+  boost::asio::awaitable<void> turn_away();
+  boost::asio::awaitable<void> say_goodbye();
+  boost::asio::awaitable<void> linger();
+
+  void set_deadline(EventLoop::Time deadline) {
+    deadline_ = deadline;
+    expired_ = false;
+  }
+
+  Service& service_;
+  EventLoop& loop_;
+  Socket socket_;
+  const Admission admission_;
+  std::size_t index_ = 0;
+  Phase phase_ = Phase::Fresh;
+  EventLoop::Time deadline_ = EventLoop::Time::max();
+  bool expired_ = false;
+  bool from_loopback_ = false;
+  bool protocol_known_ = false;  // http or https: the first byte tells
+
+  RequestParser parser_;
+  std::unique_ptr<TlsSession> tls_;
+  Error refusal_;  // for Step::Refuse
+
+  // The response on its way. In TLS unsent_ is the session's output, made piece by piece.
+  std::string head_;
+  std::string body_;
+  std::size_t body_taken_ = 0;  // by head_ or unsent_
+  std::array<boost::asio::const_buffer, 2> unsent_;
+};
+
+}  // namespace orrery::http

@@ -1,0 +1,589 @@
+#include "json/document_text.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <charconv>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include <fmt/format.h>
+#include <simdjson.h>
+
+#include "base/assert.h"
+
+namespace orrery::json {
+namespace {
+
+namespace dom = simdjson::dom;
+
+constexpr std::size_t kIdBytesMax = 1023;
+
+// A parser keeps tables of many times the size of the longest text it has seen. Threads keep one
+// for texts up to this size; a longer text gets its own, so that a few large documents do not make
+// every thread large for ever.
+constexpr std::size_t kKeptParserBytesMax = 256 * 1024;
+constexpr std::size_t kParserBytesMin = 4 * 1024;
+
+// simdjson's limit is only a first guard (it does not count empty objects and arrays); LeafCounter
+// applies ours exactly.
+constexpr std::size_t kParserDepth = kNestingMax + 2;
+
+// Up to this many names are looked for in a small table; more are sorted.
+constexpr std::size_t kHashedNamesMax = 128;
+
+constexpr std::array<std::string_view, 6> kSystemMembers = {"_rid",         "_self", "_etag",
+                                                            "_attachments", "_ts",   "_lsn"};
+
+bool is_system_member(std::string_view name) {
+  return !name.empty() && name.front() == '_' &&
+         std::ranges::find(kSystemMembers, name) != kSystemMembers.end();
+}
+
+bool is_space(char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_number_part(char c) {
+  return is_digit(c) || c == '-' || c == '+' || c == '.' || c == 'e' || c == 'E';
+}
+
+Error bad(std::string message) { return Error(ErrorCode::BadRequest, std::move(message)); }
+
+// ── Walking over text ────────────────────────────────────────────────────────────────────────────
+
+/// The position after the string whose opening quote is at `at`; the end of the text if it has no
+/// other quote.
+std::size_t after_string(std::string_view text, std::size_t at) {
+  const std::size_t begin = at;
+  while ((at = text.find('"', at + 1)) != std::string_view::npos) {
+    std::size_t backslashes = 0;
+    while (at - backslashes - 1 > begin && text[at - backslashes - 1] == '\\') ++backslashes;
+    if (backslashes % 2 == 0) return at + 1;
+  }
+  return text.size();
+}
+
+/// Calls `visit(begin, end)` with the span of everything outside strings that is made of the
+/// characters of numbers and begins like one, valid or not, until it returns false. The text need
+/// not be valid JSON.
+template <typename Visit>
+void for_each_number(std::string_view text, Visit&& visit) {
+  for (std::size_t at = 0; at < text.size();) {
+    if (text[at] == '"') {
+      at = after_string(text, at);
+    } else if (is_digit(text[at]) || text[at] == '-') {
+      const std::size_t begin = at;
+      while (at < text.size() && is_number_part(text[at])) ++at;
+      if (!visit(begin, at)) return;
+    } else {
+      ++at;
+    }
+  }
+}
+
+/// An integer of so many digits that it may be beyond 64 bits.
+bool is_long_integer(std::string_view number) {
+  constexpr std::size_t kDigitsAlwaysFit = 18;
+  if (number.front() == '-') number.remove_prefix(1);
+  return number.size() > kDigitsAlwaysFit && std::ranges::all_of(number, is_digit);
+}
+
+/// number = [ "-" ] ( "0" / 1-9 *DIGIT ) [ "." 1*DIGIT ] [ ( "e" / "E" ) [ "-" / "+" ] 1*DIGIT ]
+bool is_json_number(std::string_view number) {
+  std::size_t at = 0;
+  const auto digits = [&] {
+    const std::size_t begin = at;
+    while (at < number.size() && is_digit(number[at])) ++at;
+    return at > begin;
+  };
+  const auto next_is = [&](char c) { return at < number.size() && number[at] == c; };
+  if (next_is('-')) ++at;
+  if (next_is('0')) {
+    ++at;
+  } else if (!digits()) {
+    return false;
+  }
+  if (next_is('.')) {
+    ++at;
+    if (!digits()) return false;
+  }
+  if (next_is('e') || next_is('E')) {
+    ++at;
+    if (next_is('-') || next_is('+')) ++at;
+    if (!digits()) return false;
+  }
+  return at == number.size();
+}
+
+// ── Parsing ──────────────────────────────────────────────────────────────────────────────────────
+
+/// simdjson reads whole blocks, up to SIMDJSON_PADDING bytes past the end, without using what is
+/// there.
+void reserve_padding(std::string& text) { text.reserve(text.size() + simdjson::SIMDJSON_PADDING); }
+
+simdjson::error_code parse_padded(dom::parser& parser, const std::string& text,
+                                  dom::element& root) {
+  ORRERY_ASSERT(text.capacity() - text.size() >= simdjson::SIMDJSON_PADDING);
+  if (parser.capacity() < text.size() || parser.max_depth() != kParserDepth) {
+    const auto error = parser.allocate(std::max(text.size(), kParserBytesMin), kParserDepth);
+    if (error) return error;
+  }
+  return parser.parse(text.data(), text.size(), false).get(root);
+}
+
+/// The same text for a parser that takes integers up to 64 bits only: with an exponent they are
+/// doubles to it.
+std::string with_long_integers_as_doubles(std::string_view text) {
+  std::string result;
+  std::size_t copied = 0;
+  for_each_number(text, [&](std::size_t begin, std::size_t end) {
+    if (is_long_integer(text.substr(begin, end - begin))) {
+      result.append(text, copied, end - copied).append("e0");
+      copied = end;
+    }
+    return true;
+  });
+  result.append(text, copied);
+  reserve_padding(result);
+  return result;
+}
+
+bool no_double_holds(std::string_view number) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), value);
+  if (error != std::errc::result_out_of_range) return false;
+  // Out of range is also what is too small, which simdjson rounds to zero as everybody does.
+  std::string text = fmt::format("[{}{}]", number, is_long_integer(number) ? "e0" : "");
+  reserve_padding(text);
+  dom::parser parser;
+  dom::element root;
+  return parse_padded(parser, text, root) == simdjson::NUMBER_ERROR;
+}
+
+/// What is wrong with the first number that is.
+Error number_error(std::string_view text) {
+  constexpr std::size_t kShownMax = 40;
+  Error error = bad("The document has a number that is not valid JSON.");
+  for_each_number(text, [&](std::size_t begin, std::size_t end) {
+    const std::string_view number = text.substr(begin, end - begin);
+    const std::string_view shown = number.substr(0, kShownMax);
+    const std::string_view dots = number.size() > kShownMax ? "…" : "";
+    if (!is_json_number(number)) {
+      error =
+          bad(fmt::format("The document has a number, {}{}, at byte {}, that is not valid JSON.",
+                          shown, dots, begin));
+      return false;
+    }
+    if (no_double_holds(number)) {
+      error =
+          bad(fmt::format("The document has a number, {}{}, at byte {}, that no double can hold.",
+                          shown, dots, begin));
+      return false;
+    }
+    return true;
+  });
+  return error;
+}
+
+Error nesting_error() {
+  return bad(fmt::format("The document is nested deeper than {} levels.", kNestingMax));
+}
+
+Error parse_error(simdjson::error_code error, std::string_view text) {
+  switch (error) {
+    case simdjson::NUMBER_ERROR:
+    case simdjson::NUMBER_OUT_OF_RANGE:
+      return number_error(text);
+    case simdjson::DEPTH_ERROR:
+      return nesting_error();
+    case simdjson::EMPTY:
+      return bad("The body is empty; it must be a JSON object.");
+    case simdjson::UTF8_ERROR:
+      return bad("The document is not valid UTF-8.");
+    case simdjson::STRING_ERROR:
+      return bad("The document has a string with an escape sequence that is not valid JSON.");
+    case simdjson::UNESCAPED_CHARS: {
+      for (std::size_t at = 0; at < text.size(); ++at) {
+        if (text[at] != '"') continue;
+        const std::size_t end = after_string(text, at);
+        for (; at < end; ++at) {
+          if (static_cast<unsigned char>(text[at]) < 0x20) {
+            return bad(fmt::format(
+                "The document has a control character that is not escaped, at byte {}.", at));
+          }
+        }
+        at = end - 1;
+      }
+      return bad("The document has a control character in a string that is not escaped.");
+    }
+    case simdjson::UNCLOSED_STRING:
+      return bad("The document ends within a string: a closing quote is missing.");
+    case simdjson::MEMALLOC:
+      return Error(ErrorCode::Unavailable, "There is no memory to parse the document.");
+    default:
+      return bad(fmt::format("The document is not valid JSON: {}", simdjson::error_message(error)));
+  }
+}
+
+/// Parses `text`, which must have its padding. The element refers to `parser` only.
+Result<dom::element> parse_text(dom::parser& parser, const std::string& text) {
+  dom::element root;
+  auto error = parse_padded(parser, text, root);
+  if (error == simdjson::NUMBER_ERROR || error == simdjson::NUMBER_OUT_OF_RANGE) {
+    error = parse_padded(parser, with_long_integers_as_doubles(text), root);
+  }
+  if (error) return parse_error(error, text);
+  return root;
+}
+
+// ── What is in a document ────────────────────────────────────────────────────────────────────────
+
+/// Counts leaves, and sees whether anything is nested too deep.
+class LeafCounter {
+ public:
+  /// `level` is the number of objects and arrays around the value.
+  std::size_t count(dom::element value, std::size_t level) {
+    switch (value.type()) {
+      case dom::element_type::ARRAY:
+        if (level >= kNestingMax) return too_deep_ = true;
+        return count_children(dom::array(value),
+                              [&](dom::element child) { return count(child, level + 1); });
+      case dom::element_type::OBJECT:
+        if (level >= kNestingMax) return too_deep_ = true;
+        return count_children(dom::object(value), [&](dom::key_value_pair child) {
+          return count(child.value, level + 1);
+        });
+      default:
+        return 1;
+    }
+  }
+
+  bool too_deep() const { return too_deep_; }
+
+ private:
+  template <typename Children, typename Count>
+  std::size_t count_children(const Children& children, Count&& count_child) {
+    std::size_t leaves = 0;
+    for (const auto child : children) leaves += count_child(child);
+    return std::max<std::size_t>(leaves, 1);  // Empty ones are leaves themselves.
+  }
+
+  bool too_deep_ = false;
+};
+
+double number_of(dom::element value) {
+  switch (value.type()) {
+    case dom::element_type::INT64:
+      return static_cast<double>(std::int64_t(value));
+    case dom::element_type::UINT64:
+      return static_cast<double>(std::uint64_t(value));
+    default:
+      return double(value);
+  }
+}
+
+Scalar scalar_of(dom::element value) {
+  switch (value.type()) {
+    case dom::element_type::NULL_VALUE:
+      return NullValue{};
+    case dom::element_type::BOOL:
+      return bool(value);
+    case dom::element_type::STRING:
+      return std::string(std::string_view(value));
+    case dom::element_type::INT64:
+    case dom::element_type::UINT64:
+    case dom::element_type::DOUBLE:
+      return number_of(value);
+    default:
+      return std::monostate{};
+  }
+}
+
+Scalar scalar_at(dom::element value, std::span<const std::string> path) {
+  if (!path.empty() && is_system_member(path.front())) return std::monostate{};
+  for (const std::string& name : path) {
+    if (value.type() != dom::element_type::OBJECT) return std::monostate{};
+    if (dom::object(value).at_key(name).get(value)) return std::monostate{};
+  }
+  return scalar_of(value);
+}
+
+TtlMember ttl_of(dom::element value) {
+  const TtlMember invalid{TtlMember::Kind::Invalid, 0};
+  if (!value.is_number()) return invalid;
+  const double seconds = number_of(value);
+  if (seconds != std::trunc(seconds)) return invalid;
+  if (seconds != -1 && (seconds < 1 || seconds > std::numeric_limits<std::int32_t>::max())) {
+    return invalid;
+  }
+  return {TtlMember::Kind::Valid, static_cast<std::int32_t>(seconds)};
+}
+
+template <typename Word>
+std::uint64_t both_ends(std::string_view name) {
+  Word first;
+  Word last;
+  std::memcpy(&first, name.data(), sizeof(Word));
+  std::memcpy(&last, name.data() + name.size() - sizeof(Word), sizeof(Word));
+  return first ^ std::rotl<std::uint64_t>(last, 29);
+}
+
+/// Of the length and both ends: most names of one object differ in one of them.
+std::size_t name_hash(std::string_view name) {
+  std::uint64_t ends = 0;
+  if (name.size() >= 8) {
+    ends = both_ends<std::uint64_t>(name);
+  } else if (name.size() >= 4) {
+    ends = both_ends<std::uint32_t>(name);
+  } else if (!name.empty()) {
+    ends = both_ends<std::uint8_t>(name) ^
+           (std::uint64_t{static_cast<std::uint8_t>(name[name.size() / 2])} << 8);
+  }
+  return ((ends ^ name.size()) * 0x9E3779B97F4A7C15u) >> 40;
+}
+
+/// The name that is there twice, if there is one. May sort `names`.
+std::optional<std::string_view> find_duplicate(std::span<std::string_view> names) {
+  if (names.size() > kHashedNamesMax) {
+    std::ranges::sort(names, [](std::string_view a, std::string_view b) {
+      return a.size() != b.size() ? a.size() < b.size() : a < b;
+    });
+    const auto at = std::ranges::adjacent_find(names);
+    if (at == names.end()) return std::nullopt;
+    return *at;
+  }
+  // An open table of places in `names`, one up; no more than half full. Somebody who makes all
+  // names collide gains kHashedNamesMax²/2 comparisons.
+  std::array<std::uint8_t, 2 * kHashedNamesMax> slots;
+  const std::size_t slot_count = std::bit_ceil(2 * names.size());
+  std::fill_n(slots.begin(), slot_count, std::uint8_t{0});
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    for (std::size_t slot = name_hash(names[i]);; ++slot) {
+      std::uint8_t& place = slots[slot & (slot_count - 1)];
+      if (place == 0) {
+        place = static_cast<std::uint8_t>(i + 1);
+        break;
+      }
+      if (names[place - 1u] == names[i]) return names[i];
+    }
+  }
+  return std::nullopt;
+}
+
+// ── Taking members out ───────────────────────────────────────────────────────────────────────────
+
+/// Takes out of `text` the members whose place among the top-level members `is_removed` says, each
+/// with the white space around it and one comma. `text` is a valid object without its closing
+/// brace.
+void remove_members(std::string& text, const std::vector<bool>& is_removed) {
+  std::size_t kept = 1;
+  std::size_t member = 0;
+  std::size_t begin = 1;
+  const auto end_member = [&](std::size_t end) {
+    if (!is_removed[member++]) {
+      if (kept > 1) text[kept++] = ',';  // At least one comma was read since: kept <= begin.
+      std::memmove(text.data() + kept, text.data() + begin, end - begin);
+      kept += end - begin;
+    }
+    begin = end + 1;
+  };
+  std::size_t level = 0;
+  for (std::size_t at = 1; at < text.size();) {
+    switch (text[at]) {
+      case '"':
+        at = after_string(text, at);
+        continue;
+      case '{':
+      case '[':
+        ++level;
+        break;
+      case '}':
+      case ']':
+        --level;
+        break;
+      case ',':
+        if (level == 0) end_member(at);
+        break;
+      default:
+        break;
+    }
+    ++at;
+  }
+  end_member(text.size());
+  text.resize(kept);
+}
+
+void trim_end(std::string& text) {
+  while (!text.empty() && is_space(text.back())) text.pop_back();
+}
+
+void visit_leaves(dom::element value, std::vector<std::string_view>& path,
+                  const std::function<void(std::span<const std::string_view>)>& visit) {
+  bool is_leaf = true;
+  const auto visit_child = [&](std::string_view name, dom::element child) {
+    is_leaf = false;
+    path.push_back(name);
+    visit_leaves(child, path, visit);
+    path.pop_back();
+  };
+  if (value.type() == dom::element_type::OBJECT) {
+    for (const auto member : dom::object(value)) visit_child(member.key, member.value);
+  } else if (value.type() == dom::element_type::ARRAY) {
+    for (const auto element : dom::array(value)) visit_child("[]", element);
+  }
+  if (is_leaf) visit(path);
+}
+
+}  // namespace
+
+Result<DocumentText> DocumentText::parse(std::string_view body,
+                                         std::span<const MemberPath> wanted) {
+  if (body.starts_with("\xEF\xBB\xBF")) {
+    return bad("The document begins with a byte order mark; it must be plain UTF-8.");
+  }
+  // The one copy: it is parsed where it will stay.
+  DocumentText document;
+  std::string& text = document.open_text_;
+  text.reserve(body.size() + simdjson::SIMDJSON_PADDING);
+  text = body;
+
+  thread_local dom::parser kept_parser;
+  thread_local std::vector<std::string_view> names;
+  std::optional<dom::parser> own_parser;
+  if (body.size() > kKeptParserBytesMax) own_parser.emplace();
+  dom::parser& parser = own_parser ? *own_parser : kept_parser;
+
+  ORRERY_TRY(const dom::element root, parse_text(parser, text));
+  if (root.type() != dom::element_type::OBJECT) {
+    return bad("The body is not a JSON object.");
+  }
+
+  LeafCounter leaves;
+  std::vector<bool> is_removed;  // Stays empty while nothing is to be removed.
+  names.clear();
+  for (const auto member : dom::object(root)) {
+    const std::size_t count = leaves.count(member.value, 1);
+    if (is_system_member(member.key)) {
+      is_removed.resize(names.size());
+      is_removed.push_back(true);
+    } else {
+      document.leaf_count_ += count;
+      if (member.key == "id") {
+        document.id_ = member.value.is_string() ? scalar_of(member.value) : NullValue{};
+      } else if (member.key == "ttl") {
+        document.ttl_ = ttl_of(member.value);
+      }
+    }
+    names.push_back(member.key);
+  }
+  if (leaves.too_deep()) return nesting_error();
+  if (!is_removed.empty()) is_removed.resize(names.size());
+  if (const auto name = find_duplicate(names)) {
+    return bad(fmt::format("The document has the member '{}' twice.", *name));
+  }
+  document.wanted_.reserve(wanted.size());
+  for (const MemberPath& path : wanted) document.wanted_.push_back(scalar_at(root, path));
+  if (own_parser) names = {};
+
+  trim_end(text);
+  text.pop_back();
+  if (const std::size_t begin = text.find('{'); begin > 0) text.erase(0, begin);
+  if (!is_removed.empty()) remove_members(text, is_removed);
+  trim_end(text);
+  return document;
+}
+
+Result<std::string> DocumentText::id() const {
+  if (std::holds_alternative<std::monostate>(id_)) {
+    return bad(
+        "The input content is invalid because the required properties - 'id; ' - are missing");
+  }
+  const auto* id = std::get_if<std::string>(&id_);
+  if (id == nullptr) return bad("The member 'id' must be a string.");
+  if (id->empty()) return bad("The member 'id' must not be empty.");
+  if (id->size() > kIdBytesMax) {
+    return bad(fmt::format("The member 'id' must not be longer than {} bytes; it has {}.",
+                           kIdBytesMax, id->size()));
+  }
+  if (id->find('\\') != std::string::npos) {
+    return bad("The member 'id' must not contain a backslash.");
+  }
+  return *id;
+}
+
+void DocumentText::for_each_leaf(
+    const std::function<void(std::span<const std::string_view>)>& visit) const {
+  if (!has_members()) return;
+  std::string text = open_text_ + '}';
+  reserve_padding(text);
+  // Not the thread's parser: `visit` may parse, and would pull the names from under the walk.
+  dom::parser parser;
+  const auto root = parse_text(parser, text);
+  ORRERY_ASSERT(root.has_value());
+  std::vector<std::string_view> path;
+  visit_leaves(*root, path, visit);
+}
+
+std::string with_system_properties(std::string_view open_text, const SystemProperties& properties) {
+  // The names, punctuation and the escaped quotes of the etag, and 20 digits.
+  constexpr std::size_t kRoom = 96;
+  std::string text;
+  text.reserve(open_text.size() + properties.rid.size() + properties.self.size() +
+               properties.etag.size() + kRoom);
+  text += open_text;
+  if (open_text.size() > 1) text += ',';
+  text += R"("_rid":)";
+  append_quoted(text, properties.rid);
+  text += R"(,"_self":)";
+  append_quoted(text, properties.self);
+  text += R"(,"_etag":)";
+  append_quoted(text, properties.etag);
+  text += R"(,"_attachments":"attachments/","_ts":)";
+  std::array<char, 20> digits;
+  const auto [end, error] =
+      std::to_chars(digits.data(), digits.data() + digits.size(), properties.ts);
+  text.append(digits.data(), end);
+  text += '}';
+  return text;
+}
+
+void append_quoted(std::string& out, std::string_view text) {
+  out += '"';
+  std::size_t copied = 0;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    const char c = text[at];
+    if (static_cast<unsigned char>(c) >= 0x20 && c != '"' && c != '\\') continue;
+    out.append(text, copied, at - copied);
+    copied = at + 1;
+    switch (c) {
+      case '"':
+        out += "\\\"";
+        break;
+      case '\\':
+        out += "\\\\";
+        break;
+      case '\b':
+        out += "\\b";
+        break;
+      case '\f':
+        out += "\\f";
+        break;
+      case '\n':
+        out += "\\n";
+        break;
+      case '\r':
+        out += "\\r";
+        break;
+      case '\t':
+        out += "\\t";
+        break;
+      default:
+        fmt::format_to(std::back_inserter(out), "\\u{:04x}", static_cast<unsigned>(c));
+        break;
+    }
+  }
+  out.append(text, copied);
+  out += '"';
+}
+
+}  // namespace orrery::json

@@ -1,0 +1,92 @@
+// The text of a document: checked once on the way in, and from then on spliced, never written anew.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "base/result.h"
+
+namespace orrery::json {
+
+inline constexpr std::size_t kNestingMax = 128;
+
+/// A scalar at a path; an object or array there, or nothing, is std::monostate.
+struct NullValue {
+  bool operator==(const NullValue&) const = default;
+};
+using Scalar = std::variant<std::monostate, NullValue, bool, double, std::string>;
+
+/// Member names from the top of a document inwards.
+using MemberPath = std::vector<std::string>;
+
+/// What a document's own `ttl` member says.
+struct TtlMember {
+  enum class Kind { Absent, Valid, Invalid } kind = Kind::Absent;
+  std::int32_t seconds = 0;  ///< -1 or 1…2147483647 when valid
+};
+
+/// A document as a client sent it, checked: valid UTF-8 and JSON, an object, nested no deeper than
+/// kNestingMax, no member name twice at the top level, every number one that a double can hold
+/// (integers beyond 64 bits are fine).
+///
+/// The text keeps its bytes, without the top-level members that the server owns (`_rid`, `_self`,
+/// `_etag`, `_attachments`, `_ts`, `_lsn`) and without its closing brace, so that
+/// with_system_properties can add them. Parsing uses a parser that each thread keeps; a
+/// DocumentText refers to nothing of it, and may be moved to another thread.
+class DocumentText {
+ public:
+  /// Reads the scalars at the `wanted` paths on the way: the body is parsed once. A path that
+  /// begins with a member that the server owns finds nothing. Where an inner object has a name
+  /// twice, the first one counts. BadRequest with a message that says what is wrong and, where it
+  /// can be told, where.
+  static Result<DocumentText> parse(std::string_view body, std::span<const MemberPath> wanted = {});
+
+  /// The `id` member. BadRequest when it is missing, not a string, empty, over 1023 bytes, or has a
+  /// backslash.
+  Result<std::string> id() const;
+  TtlMember ttl() const { return ttl_; }
+  /// What parse found at wanted[index].
+  const Scalar& wanted(std::size_t index) const { return wanted_[index]; }
+
+  /// Calls `visit` with the path of every leaf (scalars, and empty objects and arrays, but not for
+  /// an empty document); array elements are "[]". For request charges under an unusual indexing
+  /// policy: it parses the text again. `visit` may parse other documents; the views end with the
+  /// call.
+  void for_each_leaf(const std::function<void(std::span<const std::string_view>)>& visit) const;
+  /// How many calls that would make. Counted while parsing.
+  std::size_t leaf_count() const { return leaf_count_; }
+
+  /// `{…members` with neither a closing brace nor a trailing comma; just `{` for an empty object.
+  std::string_view open_text() const { return open_text_; }
+  bool has_members() const { return open_text_.size() > 1; }
+
+ private:
+  DocumentText() = default;
+
+  std::string open_text_;
+  std::size_t leaf_count_ = 0;
+  Scalar id_;  ///< monostate when missing; NullValue stands for anything that is not a string
+  TtlMember ttl_;
+  std::vector<Scalar> wanted_;
+};
+
+/// The whole text of a stored document: open_text, the system properties in their order, and '}'.
+struct SystemProperties {
+  std::string_view rid;
+  std::string_view self;  ///< with its trailing slash
+  std::string_view etag;  ///< with its quotes; they are escaped here
+  std::int64_t ts;
+};
+std::string with_system_properties(std::string_view open_text, const SystemProperties& properties);
+
+/// Appends `text` as a JSON string with its quotes.
+void append_quoted(std::string& out, std::string_view text);
+
+}  // namespace orrery::json

@@ -1,0 +1,177 @@
+#include "partition/committer.h"
+
+#include <future>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/diagnostics.h"
+
+namespace orrery::partition {
+
+Committer::Committer(commitlog::CommitLog& log, CommitterLimits limits)
+    : log_(log), limits_(limits) {}
+
+Committer::~Committer() { stop(); }
+
+void Committer::start() {
+  thread_ = std::thread([this] { run(); });
+}
+
+void Committer::stop() {
+  {
+    std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  work_.notify_all();
+  space_.notify_all();
+  if (thread_.joinable()) {
+    thread_.join();
+  } else {
+    std::lock_guard lock(mutex_);
+    stopped_ = true;
+  }
+}
+
+void Committer::submit(Staged staged) {
+  std::unique_lock lock(mutex_);
+  space_.wait(lock, [this] { return stopped_ || queued_bytes_ <= limits_.queued_bytes_max; });
+  if (stopped_) {
+    lock.unlock();
+    staged.done(Error(ErrorCode::Unavailable, "the server is stopping"));
+    return;
+  }
+  queued_bytes_ += staged.batch.byte_size();
+  queue_.push_back(std::move(staged));
+  const bool was_idle = queue_.size() == 1;
+  lock.unlock();
+  if (was_idle) work_.notify_one();
+}
+
+Result<> Committer::commit(storage::Batch batch, std::uint64_t epoch) {
+  std::promise<Result<>> outcome;
+  auto waiting = outcome.get_future();
+  Staged staged;
+  staged.batch = std::move(batch);
+  staged.epoch = epoch;
+  staged.done = [&outcome](const Result<>& result) { outcome.set_value(result); };
+  submit(std::move(staged));
+  return waiting.get();
+}
+
+Result<> Committer::probe() {
+  if (!accepts()) return refusal();
+  storage::Batch batch;
+  // The key of no partition: partitions are numbered from 1.
+  batch.put(storage::Family::Heads, std::string_view("probe"), {});
+  return commit(std::move(batch), epoch());
+}
+
+Error Committer::refusal() const {
+  std::lock_guard lock(mutex_);
+  return Error(ErrorCode::Unavailable,
+               fmt::format("Writes are suspended because the disk refused one: {}. Reads go on, and "
+                           "writes resume by themselves once the disk takes them.",
+                           failure_));
+}
+
+std::vector<Committer::Staged> Committer::take_group() {
+  std::size_t bytes = 0;
+  std::size_t count = 0;
+  while (count < queue_.size()) {
+    const std::size_t size = queue_[count].batch.byte_size();
+    if (count > 0 && bytes + size > limits_.group_bytes_max) break;
+    bytes += size;
+    ++count;
+  }
+  std::vector<Staged> group;
+  if (count == queue_.size()) {
+    group.swap(queue_);
+  } else {
+    const auto end = queue_.begin() + static_cast<std::ptrdiff_t>(count);
+    group.assign(std::make_move_iterator(queue_.begin()), std::make_move_iterator(end));
+    queue_.erase(queue_.begin(), end);
+  }
+  queued_bytes_ -= bytes;
+  return group;
+}
+
+void Committer::run() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    if (accepts()) {
+      work_.wait(lock, [this] { return stopping_ || !queue_.empty(); });
+    } else {
+      work_.wait_for(lock, limits_.recovery_interval,
+                     [this] { return stopping_ || !queue_.empty(); });
+    }
+    if (queue_.empty() && stopping_) break;
+    if (queue_.empty()) {
+      lock.unlock();
+      try_to_recover();
+      lock.lock();
+      continue;
+    }
+    auto group = take_group();
+    lock.unlock();
+    space_.notify_all();
+    commit_group(group);
+    lock.lock();
+  }
+  stopped_ = true;
+}
+
+void Committer::commit_group(std::vector<Staged>& group) {
+  const auto now = epoch();
+  std::vector<const storage::Batch*> batches;
+  batches.reserve(group.size());
+  for (const Staged& staged : group) {
+    if (accepts() && staged.epoch == now) batches.push_back(&staged.batch);
+  }
+  Result<> outcome;
+  if (!batches.empty()) {
+    outcome = log_.append(batches);
+    if (!outcome) {
+      suspend(outcome.error());
+    } else {
+      stats_.commits.fetch_add(1, std::memory_order_relaxed);
+      stats_.groups.fetch_add(batches.size(), std::memory_order_relaxed);
+      for (const auto* batch : batches) {
+        stats_.bytes.fetch_add(batch->byte_size(), std::memory_order_relaxed);
+      }
+    }
+  }
+  for (Staged& staged : group) {
+    if (!accepts() || staged.epoch != now) {
+      staged.done(refusal());
+    } else {
+      staged.done(outcome);
+    }
+  }
+}
+
+void Committer::suspend(const Error& error) {
+  {
+    std::lock_guard lock(mutex_);
+    failure_ = error.message();
+  }
+  stats_.commit_failures.fetch_add(1, std::memory_order_relaxed);
+  accepts_.store(false, std::memory_order_release);
+  epoch_.fetch_add(1, std::memory_order_acq_rel);
+  diagnostics::error("writes are suspended: {}. Reads go on. Trying again every {} ms.",
+                     error.message(), limits_.recovery_interval.count());
+}
+
+void Committer::try_to_recover() {
+  auto recovered = log_.recover();
+  if (recovered && recovered_) recovered = recovered_();
+  if (!recovered) {
+    diagnostics::debug("still no writes: {}", recovered.error().message());
+    return;
+  }
+  stats_.recoveries.fetch_add(1, std::memory_order_relaxed);
+  accepts_.store(true, std::memory_order_release);
+  diagnostics::info("the disk takes writes again; writes have resumed");
+}
+
+}  // namespace orrery::partition

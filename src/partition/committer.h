@@ -1,0 +1,102 @@
+// Committer: the one thread that moves heads. It takes all that is staged in all partitions and makes
+// it durable with one write and one fsync.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/result.h"
+#include "commitlog/commit_log.h"
+#include "storage/batch.h"
+
+namespace orrery::partition {
+
+struct CommitterLimits {
+  std::size_t group_bytes_max = 8 << 20;    ///< one commit is not larger, unless one item is
+  std::size_t queued_bytes_max = 64 << 20;  ///< writers wait when more than this is staged
+  std::chrono::milliseconds recovery_interval{250};
+};
+
+/// Plain counters, published by server/metrics.cc.
+struct CommitterStats {
+  std::atomic<std::uint64_t> commits{0};
+  std::atomic<std::uint64_t> groups{0};
+  std::atomic<std::uint64_t> bytes{0};
+  std::atomic<std::uint64_t> commit_failures{0};
+  std::atomic<std::uint64_t> recoveries{0};
+};
+
+class Committer {
+ public:
+  /// What one partition, or the catalog, has staged.
+  struct Staged {
+    storage::Batch batch;
+    /// The committer's epoch when it was validated. What was validated before a failure rests on
+    /// state that may never have become durable, and is refused after it.
+    std::uint64_t epoch = 0;
+    /// Called on the committer's thread, in commit order, once the outcome is known. Must not block.
+    std::move_only_function<void(const Result<>&)> done;
+  };
+
+  Committer(commitlog::CommitLog& log, CommitterLimits limits);
+  ~Committer();
+
+  void start();
+  /// Commits what is queued, then ends the thread. Later submissions are refused.
+  void stop();
+
+  /// Hands over what is staged. Blocks while queued_bytes_max is exceeded. Thread-safe.
+  void submit(Staged staged);
+
+  /// Commits an empty-handed write and waits for it: whether a write would succeed now. Blocks.
+  Result<> probe();
+  /// Commits `batch`, validated in `epoch`, and waits for it. Blocks.
+  Result<> commit(storage::Batch batch, std::uint64_t epoch);
+
+  /// Changes with every failure. What stood on the store's state before must read it anew.
+  std::uint64_t epoch() const { return epoch_.load(std::memory_order_acquire); }
+  /// Whether writes are accepted; cheap.
+  bool accepts() const { return accepts_.load(std::memory_order_acquire); }
+  /// Why not.
+  Error refusal() const;
+
+  /// Called on the committer's thread once a failure has been overcome and before writes are accepted
+  /// again, so that whoever keeps the store's state in memory reads it anew. Set before start(); must
+  /// not wait for anything that waits for a commit.
+  void on_recovered(std::function<Result<>()> callback) { recovered_ = std::move(callback); }
+
+  const CommitterStats& stats() const { return stats_; }
+
+ private:
+  void run();
+  std::vector<Staged> take_group();
+  void commit_group(std::vector<Staged>& group);
+  void suspend(const Error& error);
+  void try_to_recover();
+
+  commitlog::CommitLog& log_;
+  const CommitterLimits limits_;
+  std::function<Result<>()> recovered_;
+  CommitterStats stats_;
+
+  mutable std::mutex mutex_;
+  std::condition_variable work_;   // The committer waits here for something staged.
+  std::condition_variable space_;  // Writers wait here for the queue to shrink.
+  std::vector<Staged> queue_;
+  std::size_t queued_bytes_ = 0;
+  std::string failure_;
+  bool stopping_ = false;
+  bool stopped_ = false;
+
+  std::atomic<std::uint64_t> epoch_{1};
+  std::atomic<bool> accepts_{true};
+  std::thread thread_;
+};
+
+}  // namespace orrery::partition

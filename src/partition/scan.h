@@ -1,0 +1,41 @@
+// Walking a partition in `_rid` order.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "protocol/epk.h"
+#include "protocol/ids.h"
+#include "storage/store.h"
+
+namespace orrery::partition {
+
+struct ScanFilter {
+  std::optional<EpkRange> epks;
+  std::optional<std::string> partition_key;  ///< canonical
+  std::optional<std::int32_t> default_ttl;   ///< of the container: expired documents are not there
+  UnixSeconds now = 0;
+};
+
+struct ScanBudget {
+  std::uint32_t count_max;  ///< of `count` below
+  std::size_t bytes_max;    ///< of the text below; one document always fits
+  std::chrono::steady_clock::time_point deadline;
+};
+
+struct ScanOutcome {
+  bool exhausted = false;  ///< nothing is left after `last`
+  DocumentNumber last;     ///< the last one looked at
+};
+
+/// Appends the texts of the documents after `after` that pass the filter to `text`, separated by commas,
+/// and adds their number to `count`, until the budget is spent. Blocks. Unavailable on an I/O error.
+Result<ScanOutcome> scan_by_number(const storage::Snapshot& snapshot, PartitionNumber partition,
+                                   DocumentNumber after, const ScanFilter& filter,
+                                   const ScanBudget& budget, std::string& text, std::size_t& count);
+
+}  // namespace orrery::partition

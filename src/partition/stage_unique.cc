@@ -1,0 +1,126 @@
+// The part of Stage that keeps unique keys: which document of a logical partition holds which values.
+#include <utility>
+
+#include "base/assert.h"
+#include "partition/stage.h"
+#include "storage/keys.h"
+
+namespace orrery::partition {
+
+using storage::Family;
+using storage::IdEntry;
+using storage::LogPosition;
+using storage::Lookup;
+
+namespace {
+
+Error read_failed() {
+  return Error(ErrorCode::Unavailable, "the disk could not be read; see the server's diagnostics");
+}
+
+}  // namespace
+
+std::string Stage::unique_key(const storage::DocumentKey& key, std::size_t policy,
+                              std::string_view values) const {
+  std::string out;
+  storage::append_u32(out, partition_.value);
+  out.append(key.epk).append(key.partition_key);
+  storage::append_u16(out, static_cast<std::uint16_t>(policy));
+  out.append(values);
+  return out;
+}
+
+Result<std::optional<LogPosition>> Stage::find_unique(const std::string& unique_key) {
+  if (const auto staged = uniques_.find(unique_key); staged != uniques_.end()) {
+    rests_on_staged_ = true;
+    return std::optional<LogPosition>(staged->second.position);
+  }
+  switch (store_.get(Family::Unique, unique_key, scratch_, storage::Tier::Disk)) {
+    case Lookup::Found: {
+      auto position = storage::parse_position_value(scratch_);
+      ORRERY_ASSERT(position.has_value());
+      return std::optional<LogPosition>(*position);
+    }
+    case Lookup::Missing:
+      return std::optional<LogPosition>();
+    default:
+      return read_failed();
+  }
+}
+
+Result<> Stage::claim_unique_values(const Write& write, const storage::DocumentKey& key,
+                                    const std::optional<Existing>& existing, const Rules& rules,
+                                    UnixSeconds now, LogPosition position) {
+  if (!rules.unique_values_of) return {};
+  for (std::size_t policy = 0; policy < write.unique_values.size(); ++policy) {
+    const std::string unique = unique_key(key, policy, write.unique_values[policy]);
+    ORRERY_TRY(const auto holder, find_unique(unique));
+    if (!holder || (existing && *holder == existing->entry.position)) continue;
+    // Another document holds the values, unless it has expired and only waits to be purged. One
+    // that is staged cannot have: its time is now.
+    bool holds = true;
+    switch (store_.get(Family::Log, storage::log_key(partition_, *holder), scratch_,
+                       storage::Tier::Disk)) {
+      case Lookup::Found: {
+        const auto record = storage::VersionRecord::parse(scratch_);
+        ORRERY_ASSERT(record.has_value());
+        holds = !storage::expired(record->header.ts, record->header.own_ttl, rules.default_ttl, now);
+        break;
+      }
+      case Lookup::Missing:
+        break;
+      default:
+        return read_failed();
+    }
+    if (holds) {
+      return Error(ErrorCode::Conflict,
+                   "Unique index constraint violation. Resource with specified id, name, or unique "
+                   "index already exists.");
+    }
+  }
+  if (existing) ORRERY_TRY(release_unique_values(write.key, existing->entry, rules));
+  for (std::size_t policy = 0; policy < write.unique_values.size(); ++policy) {
+    std::string unique = unique_key(key, policy, write.unique_values[policy]);
+    transaction_batch_.put(Family::Unique, unique, storage::make_position_value(position));
+    auto& slot = uniques_[unique];
+    std::optional<StagedUnique> before;
+    if (slot.lsn != Lsn{}) before = slot;
+    slot = StagedUnique{transaction_head_.lsn, position};
+    unique_undo_.emplace_back(std::move(unique), before);
+  }
+  return {};
+}
+
+Result<std::vector<std::string>> Stage::unique_values_of(const storage::DocumentKey& key,
+                                                         const IdEntry& entry,
+                                                         const Rules& rules) {
+  const auto staged = documents_.find(storage::id_key(partition_, key));
+  if (staged != documents_.end() && staged->second.entry) return staged->second.unique_values;
+  const auto lookup = store_.get(Family::Log, storage::log_key(partition_, entry.position), scratch_,
+                                 storage::Tier::Disk);
+  if (lookup != Lookup::Found) return read_failed();
+  const auto record = storage::VersionRecord::parse(scratch_);
+  ORRERY_ASSERT(record.has_value());
+  return (*rules.unique_values_of)(record->text);
+}
+
+Result<> Stage::release_unique_values(const storage::DocumentKey& key, const IdEntry& entry,
+                                      const Rules& rules) {
+  if (!rules.unique_values_of) return {};
+  ORRERY_TRY(const auto values, unique_values_of(key, entry, rules));
+  for (std::size_t policy = 0; policy < values.size(); ++policy) {
+    std::string unique = unique_key(key, policy, values[policy]);
+    ORRERY_TRY(const auto holder, find_unique(unique));
+    // After an expiry the values may already be another document's.
+    if (!holder || *holder != entry.position) continue;
+    transaction_batch_.erase(Family::Unique, unique);
+    auto& slot = uniques_[unique];
+    std::optional<StagedUnique> before;
+    if (slot.lsn != Lsn{}) before = slot;
+    slot = StagedUnique{transaction_head_.lsn, std::nullopt};
+    unique_undo_.emplace_back(std::move(unique), before);
+  }
+  return {};
+}
+
+}  // namespace orrery::partition

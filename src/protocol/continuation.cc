@@ -1,0 +1,107 @@
+#include "protocol/continuation.h"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+#include "base/assert.h"
+#include "protocol/base64.h"
+
+namespace orrery {
+namespace {
+
+// A token is base64url, without padding, of the following. Integers are big-endian.
+//
+//   read feed   offset 0   size 1   11: kind 1, version 1
+//               offset 1   size 8   document number
+//               offset 9   size n   EPK, up to the checksum
+//   list        offset 0   size 1   21: kind 2, version 1
+//               offset 1   size n   rid, up to the checksum
+//   both        last       size 4   checksum of all before it
+//
+// The checksum guards against tokens of other servers and cut ones, not against forgery: a position
+// gives no access that the request itself does not have.
+constexpr char kReadFeedKind = '\x11';
+constexpr char kListKind = '\x21';
+constexpr std::size_t kNumberSize = 8;
+constexpr std::size_t kChecksumSize = 4;
+constexpr std::size_t kTokenBytesMax = 1 + kNumberSize + Epk::kBytesMax + kChecksumSize;
+static_assert(base64_size(kTokenBytesMax, Base64Alphabet::Url) <= kContinuationSizeMax);
+
+/// FNV-1a.
+std::uint32_t checksum(std::string_view bytes) {
+  std::uint32_t hash = 2166136261u;
+  for (char c : bytes) hash = (hash ^ static_cast<std::uint8_t>(c)) * 16777619u;
+  return hash;
+}
+
+void append_big_endian(std::string& out, std::uint64_t value, std::size_t size) {
+  for (std::size_t i = size; i-- > 0;) out += static_cast<char>(value >> (8 * i));
+}
+
+std::uint64_t read_big_endian(std::string_view bytes) {
+  std::uint64_t value = 0;
+  for (char c : bytes) value = value << 8 | static_cast<std::uint8_t>(c);
+  return value;
+}
+
+std::string seal(std::string bytes) {
+  append_big_endian(bytes, checksum(bytes), kChecksumSize);
+  return base64_encode(bytes, Base64Alphabet::Url);
+}
+
+/// What stands between the kind and the checksum; nothing when the token is not of that kind.
+std::optional<std::string> unseal(std::string_view token, char kind) {
+  if (token.size() > kContinuationSizeMax) return std::nullopt;
+  auto bytes = base64_decode(token, Base64Alphabet::Url);
+  if (!bytes || bytes->size() < 1 + kChecksumSize || bytes->front() != kind) return std::nullopt;
+  const std::string_view all = *bytes;
+  const std::size_t body_size = all.size() - kChecksumSize;
+  if (read_big_endian(all.substr(body_size)) != checksum(all.substr(0, body_size))) {
+    return std::nullopt;
+  }
+  return std::string(all.substr(1, body_size - 1));
+}
+
+Error malformed() {
+  return Error(ErrorCode::BadRequest,
+               "The continuation token is malformed; send back x-ms-continuation exactly as it was "
+               "received");
+}
+
+}  // namespace
+
+std::string encode_continuation(const ReadFeedPosition& position) {
+  ORRERY_ASSERT(position.range_min.bytes.size() <= Epk::kBytesMax);
+  std::string bytes(1, kReadFeedKind);
+  append_big_endian(bytes, position.after.value, kNumberSize);
+  bytes += position.range_min.bytes;
+  return seal(std::move(bytes));
+}
+
+std::string encode_continuation(const ListPosition& position) {
+  ORRERY_ASSERT(position.after.size() <= Epk::kBytesMax);
+  std::string bytes(1, kListKind);
+  bytes += position.after;
+  return seal(std::move(bytes));
+}
+
+Result<ReadFeedPosition> decode_read_feed_continuation(std::string_view token) {
+  const auto body = unseal(token, kReadFeedKind);
+  if (!body || body->size() < kNumberSize || body->size() > kNumberSize + Epk::kBytesMax) {
+    return malformed();
+  }
+  ReadFeedPosition position;
+  position.after = DocumentNumber{read_big_endian(std::string_view(*body).substr(0, kNumberSize))};
+  position.range_min.bytes = body->substr(kNumberSize);
+  return position;
+}
+
+Result<ListPosition> decode_list_continuation(std::string_view token) {
+  auto body = unseal(token, kListKind);
+  if (!body || body->size() > Epk::kBytesMax) return malformed();
+  return ListPosition{std::move(*body)};
+}
+
+}  // namespace orrery

@@ -1,0 +1,81 @@
+// Which properties of documents a container indexes, and how its clients are told.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "protocol/resource_body.h"
+
+namespace orrery {
+
+/// The member `indexingPolicy` of a container: validated and completed. A value.
+class IndexingPolicy {
+ public:
+  /// The default policy: everything is indexed.
+  IndexingPolicy();
+
+  /// From what a client sent; nullptr, and an object without members, is the default. BadRequest
+  /// names the member and the rule. Vector and full-text indexes are only looked at together with
+  /// their policies: search_policies.h.
+  static Result<IndexingPolicy> parse(const Json* policy);
+
+  /// In the form that is stored, which parse() takes: what the client gave, the indexing mode in
+  /// lower case, and defaults that hold for every API version.
+  const Json& stored() const { return policy_; }
+
+  /// As a client of `api_version` expects it. Below 2018-09-17 every included path lists its
+  /// indexes, one for numbers and one for strings at least. From then on it lists only spatial
+  /// ones, and
+  /// `_etag` is shown among the excluded paths.
+  Json to_wire(std::string_view api_version) const;
+
+  bool none() const { return none_; }
+  bool lazy() const { return lazy_; }
+
+  /// Whether the property at `path` (member names; array elements are "[]") is indexed. The longest
+  /// path of the policy that covers it decides; `/?` beats `/*` of the same length. `id` and `_ts`
+  /// are always indexed unless the mode is none.
+  bool indexes(const std::vector<std::string_view>& path) const;
+  /// True when every leaf is, but for `_etag`, as by default: then indexes() need not be asked.
+  bool indexes_everything() const { return indexes_everything_; }
+
+  /// The member, or nullptr. For search_policies.h.
+  const Json* vector_indexes() const { return find_member(policy_, "vectorIndexes"); }
+  const Json* full_text_indexes() const { return find_member(policy_, "fullTextIndexes"); }
+
+ private:
+  explicit IndexingPolicy(Json policy) : policy_(std::move(policy)) {}
+
+  /// A path of the policy: `/a/[]/?` has the names a and [], and covers just the scalar there;
+  /// `/a/*` covers a and all below.
+  struct Rule {
+    std::vector<std::string> names;
+    bool covers_below = false;
+    bool included = false;
+    bool is_tuple = false;  ///< `/a/[]/{b, c}/?`: an index of its own, not of a property
+
+    bool same_path(const Rule& other) const {
+      return covers_below == other.covers_below && is_tuple == other.is_tuple &&
+             names == other.names;
+    }
+    bool covers(const std::vector<std::string_view>& path) const;
+  };
+  static Result<Rule> parse_path(const Json& entry, std::string_view list, bool included);
+  Result<> parse_paths(const Json& given);
+  Result<> parse_list(const Json* list, std::string_view name, bool included);
+  static Result<> check_spatial_indexes(Json& spatial_indexes);
+  static bool is_root(const Rule& rule) { return rule.names.empty() && rule.covers_below; }
+  static bool is_etag(const Rule& rule);
+  bool has_root(bool included) const;
+
+  Json policy_;
+  std::vector<Rule> rules_;
+  bool none_ = false;
+  bool lazy_ = false;
+  bool indexes_everything_ = true;
+};
+
+}  // namespace orrery

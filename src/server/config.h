@@ -1,0 +1,45 @@
+// Config: everything that can be set about a server, with its defaults.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/diagnostics.h"
+#include "storage/store.h"
+
+namespace orrery::server {
+
+/// The key that every emulator and SDK example uses. It is public: it protects nothing.
+inline constexpr std::string_view kWellKnownKey =
+    "C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw==";
+
+struct Config {
+  std::filesystem::path data_directory = "orrery-data";
+  bool ephemeral = false;  ///< in a temporary directory that is removed at exit
+
+  std::string listen_address = "127.0.0.1";
+  std::uint16_t listen_port = 8081;
+  std::string advertised_endpoint;  ///< empty: wherever a request was sent to
+  unsigned threads = 0;             ///< 0: as many as there are cores
+  std::size_t connections_max = 10'000;
+  std::chrono::milliseconds request_time_max{30'000};
+
+  std::vector<std::string> keys;  ///< read-write, base64; empty: the well-known key
+  std::vector<std::string> read_only_keys;
+  bool allow_well_known_key = false;
+  bool check_dates = true;
+
+  std::filesystem::path tls_certificate;  ///< empty: a self-signed one is made
+  std::filesystem::path tls_key;
+  bool legacy_tls = false;
+
+  storage::Durability durability = storage::Durability::Strict;
+  std::size_t cache_bytes = 64 << 20;
+  diagnostics::Level level = diagnostics::Level::Info;
+};
+
+}  // namespace orrery::server

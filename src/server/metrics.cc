@@ -1,0 +1,122 @@
+#include "server/metrics.h"
+
+#include <unistd.h>
+
+#include <fstream>
+#include <utility>
+#include <vector>
+
+#include <prometheus/metric_family.h>
+#include <prometheus/text_serializer.h>
+
+namespace orrery::server {
+namespace {
+
+using prometheus::ClientMetric;
+using prometheus::MetricFamily;
+using prometheus::MetricType;
+
+using Labels = std::vector<ClientMetric::Label>;
+
+class Families {
+ public:
+  void counter(std::string name, std::string help, double value, Labels labels = {}) {
+    ClientMetric metric;
+    metric.counter.value = value;
+    add(MetricType::Counter, std::move(name), std::move(help), std::move(metric),
+        std::move(labels));
+  }
+  void gauge(std::string name, std::string help, double value, Labels labels = {}) {
+    ClientMetric metric;
+    metric.gauge.value = value;
+    add(MetricType::Gauge, std::move(name), std::move(help), std::move(metric), std::move(labels));
+  }
+  std::string text() const { return prometheus::TextSerializer().Serialize(families_); }
+
+ private:
+  void add(MetricType type, std::string name, std::string help, ClientMetric metric,
+           Labels labels) {
+    metric.label = std::move(labels);
+    if (families_.empty() || families_.back().name != name) {
+      families_.push_back({std::move(name), std::move(help), type, {}});
+    }
+    families_.back().metric.push_back(std::move(metric));
+  }
+
+  std::vector<MetricFamily> families_;
+};
+
+double resident_bytes() {
+  std::ifstream statm("/proc/self/statm");
+  double pages = 0;
+  double resident = 0;
+  statm >> pages >> resident;
+  return resident * static_cast<double>(::sysconf(_SC_PAGESIZE));
+}
+
+double number(const std::atomic<std::uint64_t>& counter) {
+  return static_cast<double>(counter.load(std::memory_order_relaxed));
+}
+
+}  // namespace
+
+std::string metrics_text(const MetricsSources& sources) {
+  Families families;
+  families.gauge("orrery_build_info", "The version that runs.", 1, {{"version", ORRERY_VERSION}});
+  families.gauge("orrery_resident_bytes", "Memory in use.", resident_bytes());
+
+  families.counter("orrery_connections_accepted_total", "Connections accepted.",
+                   number(sources.http.connections_accepted));
+  families.gauge("orrery_connections_open", "Connections open now.",
+                 number(sources.http.connections_open));
+  families.counter("orrery_connections_refused_total", "Connections over the limit.",
+                   number(sources.http.connections_refused));
+  families.counter("orrery_requests_total", "Requests that arrived completely.",
+                   number(sources.http.requests));
+  families.counter("orrery_requests_timed_out_total", "Requests that took too long to arrive.",
+                   number(sources.http.requests_timed_out));
+  families.counter("orrery_tls_handshakes_failed_total", "TLS handshakes that failed.",
+                   number(sources.http.tls_handshakes_failed));
+  for (std::size_t hundreds = 1; hundreds < sources.api.responses.size(); ++hundreds) {
+    families.counter("orrery_responses_total", "Responses by class of status.",
+                     number(sources.api.responses[hundreds]),
+                     {{"status", std::to_string(hundreds) + "xx"}});
+  }
+  families.counter("orrery_throttled_total", "Requests answered 429.",
+                   number(sources.api.throttled));
+  families.counter("orrery_request_units_total", "Request charges, added up.",
+                   number(sources.api.charge_hundredths) / 100.0);
+
+  const auto& commits = sources.committer.stats();
+  families.counter("orrery_commits_total", "Commits; each is one fsync in strict durability.",
+                   number(commits.commits));
+  families.counter("orrery_commit_groups_total", "Groups of transactions that commits carried.",
+                   number(commits.groups));
+  families.counter("orrery_commit_bytes_total", "Bytes that commits carried.",
+                   number(commits.bytes));
+  families.counter("orrery_commit_failures_total", "Commits that the disk refused.",
+                   number(commits.commit_failures));
+  families.counter("orrery_commit_recoveries_total", "Times that writes resumed after that.",
+                   number(commits.recoveries));
+  families.gauge("orrery_accepts_writes", "1 while the disk takes writes.",
+                 sources.committer.accepts() ? 1 : 0);
+  families.gauge("orrery_durability_strict", "0 with --durability=relaxed: acknowledged writes may "
+                 "be lost in a power failure.",
+                 sources.strict_durability ? 1 : 0);
+
+  families.gauge("orrery_containers", "Containers in the account.",
+                 static_cast<double>(sources.catalog.container_count()));
+
+  const auto store = sources.store.stats();
+  families.gauge("orrery_store_memtable_bytes", "Written and not yet in tables.",
+                 static_cast<double>(store.memtable_bytes));
+  families.gauge("orrery_store_cache_bytes", "Block cache in use.",
+                 static_cast<double>(store.cache_bytes));
+  families.gauge("orrery_store_live_bytes", "Tables on the disk.",
+                 static_cast<double>(store.live_bytes));
+  families.gauge("orrery_store_pending_compaction_bytes", "What compaction has yet to rewrite.",
+                 static_cast<double>(store.pending_compaction_bytes));
+  return families.text();
+}
+
+}  // namespace orrery::server

@@ -1,0 +1,26 @@
+// What the server tells Prometheus about itself.
+#pragma once
+
+#include <string>
+
+#include "api/pipeline.h"
+#include "catalog/catalog.h"
+#include "http/listener.h"
+#include "partition/committer.h"
+#include "storage/store.h"
+
+namespace orrery::server {
+
+struct MetricsSources {
+  const http::Stats& http;
+  const api::PipelineStats& api;
+  const partition::Committer& committer;
+  const catalog::Catalog& catalog;
+  const storage::Store& store;
+  bool strict_durability;
+};
+
+/// The text format of Prometheus.
+std::string metrics_text(const MetricsSources& sources);
+
+}  // namespace orrery::server

@@ -1,0 +1,244 @@
+#include "server/server.h"
+
+#include <malloc.h>
+
+#include <algorithm>
+#include <thread>
+#include <utility>
+
+#include <boost/asio/ip/address.hpp>
+#include <boost/asio/thread_pool.hpp>
+#include <fmt/format.h>
+
+#include "api/authenticator.h"
+#include "api/document_request.h"
+#include "api/pipeline.h"
+#include "api/services.h"
+#include "base/clock.h"
+#include "base/diagnostics.h"
+#include "catalog/catalog.h"
+#include "commitlog/local.h"
+#include "http/listener.h"
+#include "partition/committer.h"
+#include "partition/partition.h"
+#include "server/data_directory.h"
+#include "server/metrics.h"
+#include "storage/store.h"
+
+namespace orrery::server {
+namespace {
+
+/// Threads for what may block: cold reads, pages of feeds, changes of the catalog.
+constexpr std::size_t kBlockingThreads = 4;
+/// Threads that validate and stage writes.
+constexpr std::size_t kWriterThreads = 2;
+
+bool is_loopback(const std::string& address) {
+  if (address == "localhost") return true;
+  boost::system::error_code failure;
+  const auto parsed = boost::asio::ip::make_address(address, failure);
+  return !failure && parsed.is_loopback();
+}
+
+/// The host of "https://host:port/…", for the certificate.
+std::string host_of(std::string_view url) {
+  if (const auto scheme = url.find("://"); scheme != std::string_view::npos) {
+    url.remove_prefix(scheme + 3);
+  }
+  url = url.substr(0, url.find('/'));
+  if (url.starts_with('[')) return std::string(url.substr(1, url.find(']') - 1));
+  return std::string(url.substr(0, url.find(':')));
+}
+
+Result<api::AccountKeys> parse_keys(const Config& config) {
+  api::AccountKeys keys;
+  std::vector<std::string> read_write = config.keys;
+  if (read_write.empty()) read_write.emplace_back(kWellKnownKey);
+  for (const auto& text : read_write) {
+    ORRERY_TRY(auto key, MasterKey::parse(text));
+    keys.read_write.push_back(std::move(key));
+    keys.texts.push_back(text);
+  }
+  for (const auto& text : config.read_only_keys) {
+    ORRERY_TRY(auto key, MasterKey::parse(text));
+    keys.read_only.push_back(std::move(key));
+    keys.texts.push_back(text);
+  }
+  const bool public_key =
+      std::ranges::find(keys.texts, std::string(kWellKnownKey)) != keys.texts.end();
+  if (public_key && !is_loopback(config.listen_address) && !config.allow_well_known_key) {
+    return Error(ErrorCode::BadRequest,
+                 fmt::format("refusing to listen on {} with the well-known key: everybody has it, and "
+                             "could read and change all data. Give a key of your own with --key (make "
+                             "one with: openssl rand -base64 64), or listen on 127.0.0.1, or say "
+                             "--allow-well-known-key if the network is closed",
+                             config.listen_address));
+  }
+  return keys;
+}
+
+Result<std::string> checked_endpoint(std::string endpoint) {
+  if (endpoint.empty()) return endpoint;
+  if (!endpoint.starts_with("http://") && !endpoint.starts_with("https://")) {
+    return Error(ErrorCode::BadRequest,
+                 fmt::format("--advertise must be a URL such as https://orrery.example:8081/, not '{}'",
+                             endpoint));
+  }
+  if (!endpoint.ends_with('/')) endpoint.push_back('/');
+  return endpoint;
+}
+
+class ServerImpl final : public Server {
+ public:
+  ServerImpl(const Config& config, std::unique_ptr<DataDirectory> directory,
+             std::unique_ptr<storage::Store> store, api::AccountKeys keys)
+      : config_(config),
+        directory_(std::move(directory)),
+        store_(std::move(store)),
+        commit_log_(*store_),
+        committer_(commit_log_, {}),
+        environment_{*store_, committer_, writers_, clock_},
+        authenticator_(std::move(keys), clock_, config.check_dates) {}
+
+  ~ServerImpl() override { stop(std::chrono::milliseconds(0)); }
+
+  Result<> start(std::string endpoint) {
+    ORRERY_TRY(catalog_, catalog::Catalog::open(environment_, api::make_rules));
+    committer_.start();
+
+    http::ListenerOptions options;
+    ORRERY_TRY(load_certificate(endpoint, options));
+    options.address = config_.listen_address;
+    options.port = config_.listen_port;
+    options.threads = config_.threads;
+    options.limits.connections_max = config_.connections_max;
+    options.limits.request_time_max = config_.request_time_max;
+    options.legacy_tls = config_.legacy_tls;
+
+    services_.reset(new api::Services{*catalog_,
+                                      *store_,
+                                      blocking_,
+                                      clock_,
+                                      std::move(endpoint),
+                                      options.tls_certificate_pem,
+                                      [this] { return committer_.probe(); },
+                                      [this] { return metrics(); }});
+    pipeline_ = std::make_unique<api::Pipeline>(*services_, authenticator_);
+    ORRERY_TRY(listener_, http::Listener::open(
+                              std::move(options),
+                              [this](http::Request& request) { return pipeline_->handle(request); },
+                              [this](const Error& error) { return pipeline_->refuse(error); }));
+    directory_->describe_holder(endpoint_url("http"));
+    listener_->start();
+    return {};
+  }
+
+  std::uint16_t port() const override { return listener_->port(); }
+
+  std::string introduction() const override {
+    const bool well_known = config_.keys.empty();
+    return fmt::format(
+        "orrery {}\n"
+        "  data        {}{}{}\n"
+        "  endpoint    {}  (and {})\n"
+        "  connection  AccountEndpoint={};AccountKey={};\n",
+        ORRERY_VERSION, directory_->path().string(),
+        directory_->ephemeral() ? " (ephemeral: removed at exit)" : "",
+        config_.durability == storage::Durability::Strict
+            ? ""
+            : " (relaxed durability: the last moments may be lost in a power failure)",
+        endpoint_url("http"), endpoint_url("https"),
+        services_->advertised_endpoint.empty() ? endpoint_url("http")
+                                               : services_->advertised_endpoint,
+        well_known ? kWellKnownKey : std::string_view("<your key>"));
+  }
+
+  void stop(std::chrono::milliseconds grace) override {
+    if (stopped_) return;
+    stopped_ = true;
+    if (listener_) listener_->stop(grace);
+    if (catalog_) catalog_->stop();
+    // Nothing new comes in now. Writers hand over what they have, then the committer finishes it.
+    writers_.join();
+    committer_.stop();
+    blocking_.join();
+    store_->flush();
+  }
+
+ private:
+  std::string endpoint_url(std::string_view scheme) const {
+    const std::string& address = config_.listen_address;
+    const bool v6 = address.find(':') != std::string::npos;
+    return fmt::format("{}://{}{}{}:{}/", scheme, v6 ? "[" : "", address, v6 ? "]" : "",
+                       listener_->port());
+  }
+
+  Result<> load_certificate(const std::string& endpoint, http::ListenerOptions& options) const {
+    if (!config_.tls_certificate.empty()) {
+      ORRERY_TRY(options.tls_certificate_pem, read_file(config_.tls_certificate));
+      ORRERY_TRY(options.tls_key_pem, read_file(config_.tls_key));
+      return {};
+    }
+    ORRERY_TRY(auto made, directory_->certificate(host_of(endpoint), clock_.unix_seconds()));
+    options.tls_certificate_pem = std::move(made.certificate_pem);
+    options.tls_key_pem = std::move(made.key_pem);
+    return {};
+  }
+
+  std::string metrics() const {
+    return metrics_text({listener_->stats(), pipeline_->stats(), committer_, *catalog_, *store_,
+                         config_.durability == storage::Durability::Strict});
+  }
+
+  const Config config_;
+  SystemClock clock_;
+  // In the order in which each stands on those before it; destroyed the other way round.
+  std::unique_ptr<DataDirectory> directory_;
+  std::unique_ptr<storage::Store> store_;
+  commitlog::LocalCommitLog commit_log_;
+  partition::Committer committer_;
+  boost::asio::thread_pool writers_{kWriterThreads};
+  boost::asio::thread_pool blocking_{kBlockingThreads};
+  partition::Environment environment_;
+  std::unique_ptr<catalog::Catalog> catalog_;
+  const api::Authenticator authenticator_;
+  std::unique_ptr<api::Services> services_;
+  std::unique_ptr<api::Pipeline> pipeline_;
+  std::unique_ptr<http::Listener> listener_;
+  bool stopped_ = false;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Server>> Server::open(const Config& given) {
+  // More arenas than busy threads only keep freed memory from being used again.
+  ::mallopt(M_ARENA_MAX, 4);
+  Config config = given;
+  if (config.threads == 0) config.threads = std::max(1u, std::thread::hardware_concurrency());
+  if (config.tls_certificate.empty() != config.tls_key.empty()) {
+    return Error(ErrorCode::BadRequest, "--tls-cert and --tls-key go together: give both or neither");
+  }
+  ORRERY_TRY(auto keys, parse_keys(config));
+  ORRERY_TRY(auto endpoint, checked_endpoint(config.advertised_endpoint));
+  ORRERY_TRY(auto directory, config.ephemeral ? DataDirectory::make_ephemeral()
+                                              : DataDirectory::open(config.data_directory));
+  storage::StoreOptions options;
+  options.directory = directory->path();
+  options.durability = config.durability;
+  options.cache_bytes = config.cache_bytes;
+  ORRERY_TRY(auto store, storage::Store::open(std::move(options)));
+  if (config.durability == storage::Durability::Relaxed) {
+    diagnostics::warning("durability is relaxed: writes are acknowledged before they are on the disk, "
+                         "and a power failure may lose the last of them");
+  }
+  if (config.legacy_tls) {
+    diagnostics::warning("--legacy-tls: TLS 1.0 with weak ciphers is admitted. For old SDKs on a "
+                         "machine of your own, not for a network");
+  }
+  auto server = std::make_unique<ServerImpl>(config, std::move(directory), std::move(store),
+                                             std::move(keys));
+  ORRERY_TRY(server->start(std::move(endpoint)));
+  return server;
+}
+
+}  // namespace orrery::server

@@ -1,0 +1,92 @@
+// Every key format of the store. Integers are big-endian, so that byte order is logical order.
+//
+//   family    key
+//   catalog   one letter, then ids: see catalog/entries.h
+//   heads     partition 4
+//   log       partition 4, LSN 8, index 4                        one forward scan is the change feed
+//   ids       partition 4, document key                          see DocumentKey
+//   rids      partition 4, document number 8                     `_rid` order
+//   unique    partition 4, EPK, partition key, policy 2, values
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "protocol/ids.h"
+
+namespace orrery::storage {
+
+inline void append_u16(std::string& out, std::uint16_t value) {
+  const std::uint16_t swapped = __builtin_bswap16(value);
+  out.append(reinterpret_cast<const char*>(&swapped), 2);
+}
+inline void append_u32(std::string& out, std::uint32_t value) {
+  const std::uint32_t swapped = __builtin_bswap32(value);
+  out.append(reinterpret_cast<const char*>(&swapped), 4);
+}
+inline void append_u64(std::string& out, std::uint64_t value) {
+  const std::uint64_t swapped = __builtin_bswap64(value);
+  out.append(reinterpret_cast<const char*>(&swapped), 8);
+}
+inline std::uint16_t read_u16(const char* at) {
+  std::uint16_t value;
+  __builtin_memcpy(&value, at, 2);
+  return __builtin_bswap16(value);
+}
+inline std::uint32_t read_u32(const char* at) {
+  std::uint32_t value;
+  __builtin_memcpy(&value, at, 4);
+  return __builtin_bswap32(value);
+}
+inline std::uint64_t read_u64(const char* at) {
+  std::uint64_t value;
+  __builtin_memcpy(&value, at, 8);
+  return __builtin_bswap64(value);
+}
+
+/// Names one version of a document inside its partition.
+struct LogPosition {
+  Lsn lsn;
+  std::uint32_t index = 0;  ///< place in the transaction
+  auto operator<=>(const LogPosition&) const = default;
+};
+
+inline constexpr std::size_t kLogKeySize = 4 + 8 + 4;
+inline constexpr std::size_t kRidKeySize = 4 + 8;
+
+inline std::string partition_prefix(PartitionNumber partition) {
+  std::string key;
+  append_u32(key, partition.value);
+  return key;
+}
+/// The first key after all of the partition's. Partition numbers stay below 2^32 - 1.
+inline std::string partition_end(PartitionNumber partition) {
+  return partition_prefix(PartitionNumber{partition.value + 1});
+}
+
+inline std::string log_key(PartitionNumber partition, LogPosition position) {
+  std::string key;
+  key.reserve(kLogKeySize);
+  append_u32(key, partition.value);
+  append_u64(key, position.lsn.value);
+  append_u32(key, position.index);
+  return key;
+}
+inline LogPosition log_position(std::string_view log_key) {
+  return {Lsn{read_u64(log_key.data() + 4)}, read_u32(log_key.data() + 12)};
+}
+
+inline std::string rid_key(PartitionNumber partition, DocumentNumber number) {
+  std::string key;
+  key.reserve(kRidKeySize);
+  append_u32(key, partition.value);
+  append_u64(key, number.value);
+  return key;
+}
+inline DocumentNumber document_number(std::string_view rid_key) {
+  return DocumentNumber{read_u64(rid_key.data() + 4)};
+}
+
+}  // namespace orrery::storage

@@ -1,0 +1,434 @@
+#include "storage/store.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <fstream>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <rocksdb/cache.h>
+#include <rocksdb/convenience.h>
+#include <rocksdb/db.h>
+#include <rocksdb/filter_policy.h>
+#include <rocksdb/options.h>
+#include <rocksdb/table.h>
+#include <rocksdb/write_batch.h>
+
+#include "base/assert.h"
+#include "base/diagnostics.h"
+
+namespace orrery::storage {
+namespace {
+
+/// Written beside the store when it is made. A store of another number is refused, never misread.
+constexpr std::string_view kFormatFile = "format";
+constexpr std::string_view kFormatLine = "orrery store format 1";
+
+/// How long a read waits for a store that is being reopened after a disk error.
+constexpr std::chrono::seconds kReopenWaitMax{10};
+/// What a disk must take, durably, before we believe that it takes writes again.
+constexpr std::size_t kProbeBytes = 4 << 20;
+/// What is less than this in memory is quicker to replay than worth a flush at every stop.
+constexpr std::uint64_t kFlushWorthwhileBytes = 2 << 20;
+
+constexpr std::array<const char*, kFamilyCount> kFamilyNames = {"catalog", "heads", "log",
+                                                                "ids",     "rids",  "unique"};
+
+rocksdb::Slice slice(std::string_view text) { return {text.data(), text.size()}; }
+std::string_view view(const rocksdb::Slice& text) { return {text.data(), text.size()}; }
+
+rocksdb::DBOptions db_options() {
+  rocksdb::DBOptions options;
+  options.create_if_missing = true;
+  options.create_missing_column_families = true;
+  options.max_background_jobs = 2;
+  options.bytes_per_sync = 1 << 20;
+  options.max_total_wal_size = 96 << 20;
+  options.max_open_files = 512;
+  options.skip_stats_update_on_db_open = true;
+  options.keep_log_file_num = 2;
+  options.max_log_file_size = 4 << 20;
+  options.info_log_level = rocksdb::InfoLogLevel::WARN_LEVEL;
+  options.max_manifest_file_size = 16 << 20;
+  options.wal_recovery_mode = rocksdb::WALRecoveryMode::kPointInTimeRecovery;
+  // One committer writes; concurrent memtable inserts would only cost their coordination.
+  options.allow_concurrent_memtable_write = false;
+  options.enable_write_thread_adaptive_yield = false;
+  return options;
+}
+
+/// Small memtables by default: they are allocated as they fill, so an empty server stays small.
+rocksdb::ColumnFamilyOptions family_options(Family family,
+                                            const std::shared_ptr<rocksdb::Cache>& cache) {
+  rocksdb::BlockBasedTableOptions table;
+  table.block_cache = cache;
+  table.format_version = 5;
+  table.checksum = rocksdb::ChecksumType::kXXH3;
+  table.cache_index_and_filter_blocks = true;
+  table.pin_l0_filter_and_index_blocks_in_cache = true;
+
+  rocksdb::ColumnFamilyOptions options;
+  options.level_compaction_dynamic_level_bytes = true;
+  options.compression = rocksdb::kLZ4Compression;
+  if (family == Family::Log) {
+    // Bodies, read in long scans; every key is known to be there before it is asked for.
+    table.block_size = 32 << 10;
+    options.write_buffer_size = 32 << 20;
+    options.target_file_size_base = 64 << 20;
+    options.max_bytes_for_level_base = 256 << 20;
+  } else {
+    table.block_size = 4 << 10;
+    table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(10, false));
+    options.memtable_whole_key_filtering = true;
+    options.memtable_prefix_bloom_size_ratio = 0.02;
+    options.write_buffer_size =
+        family == Family::Ids || family == Family::Rids ? 16 << 20 : 4 << 20;
+  }
+  options.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
+  return options;
+}
+
+Error disk_error(std::string_view doing, const rocksdb::Status& status) {
+  const bool full = status.IsNoSpace();
+  return Error(ErrorCode::Unavailable,
+               fmt::format("{}: {}{}", doing, status.ToString(),
+                           full ? ". Free some space on the disk of the data directory; writes "
+                                  "resume by themselves"
+                                : ""));
+}
+
+Result<> check_format(const std::filesystem::path& directory) {
+  const auto path = directory / kFormatFile;
+  std::error_code ignored;
+  if (!std::filesystem::exists(path, ignored)) {
+    if (std::filesystem::exists(directory / "store", ignored)) {
+      return Error(ErrorCode::Unavailable,
+                   fmt::format("{} has a store but no '{}' file: it was not made by Orrery, or a "
+                               "copy of it is incomplete. Point --data-dir at an empty directory "
+                               "or restore the file from a backup",
+                               directory.string(), kFormatFile));
+    }
+    std::ofstream out(path);
+    out << kFormatLine << "\n";
+    out.flush();
+    if (!out) {
+      return Error(ErrorCode::Unavailable,
+                   fmt::format("cannot write {}: {}", path.string(), std::strerror(errno)));
+    }
+    return {};
+  }
+  std::ifstream in(path);
+  std::string line;
+  std::getline(in, line);
+  if (line != kFormatLine) {
+    return Error(ErrorCode::Unavailable,
+                 fmt::format("{} holds '{}', but this version reads only '{}'. Start the version of "
+                             "Orrery that made it, or point --data-dir elsewhere",
+                             path.string(), line, kFormatLine));
+  }
+  return {};
+}
+
+/// Whether the disk takes writes: a file of some size, written and synced. Blocks.
+Result<> probe_disk(const std::filesystem::path& directory) {
+  const auto path = (directory / "probe").string();
+  const int file = ::open(path.c_str(), O_CREAT | O_WRONLY | O_TRUNC | O_CLOEXEC, 0600);
+  if (file < 0) {
+    return Error(ErrorCode::Unavailable, fmt::format("{}: {}", path, std::strerror(errno)));
+  }
+  const std::string block(64 << 10, 'o');
+  int failure = 0;
+  for (std::size_t written = 0; written < kProbeBytes && failure == 0;) {
+    const ssize_t size = ::write(file, block.data(), block.size());
+    if (size < 0) {
+      failure = errno;
+    } else {
+      written += static_cast<std::size_t>(size);
+    }
+  }
+  if (failure == 0 && ::fdatasync(file) != 0) failure = errno;
+  ::close(file);
+  ::unlink(path.c_str());
+  if (failure != 0) {
+    return Error(ErrorCode::Unavailable, fmt::format("{}: {}", path, std::strerror(failure)));
+  }
+  return {};
+}
+
+}  // namespace
+
+struct Store::Handle {
+  std::unique_ptr<rocksdb::DB> db;
+  std::array<rocksdb::ColumnFamilyHandle*, kFamilyCount> families{};
+  rocksdb::ColumnFamilyHandle* default_family = nullptr;
+
+  rocksdb::ColumnFamilyHandle* family(Family which) const {
+    return families[static_cast<std::size_t>(which)];
+  }
+  ~Handle() {
+    for (auto* handle : families) {
+      if (handle != nullptr) db->DestroyColumnFamilyHandle(handle);
+    }
+    if (default_family != nullptr) db->DestroyColumnFamilyHandle(default_family);
+    if (db) db->Close().PermitUncheckedError();
+  }
+};
+
+Store::Store(StoreOptions options) : options_(std::move(options)) {}
+
+Store::~Store() = default;
+
+Result<std::unique_ptr<Store>> Store::open(StoreOptions options) {
+  std::error_code failure;
+  std::filesystem::create_directories(options.directory, failure);
+  if (failure) {
+    return Error(ErrorCode::Unavailable, fmt::format("cannot make the data directory {}: {}",
+                                                     options.directory.string(),
+                                                     failure.message()));
+  }
+  ORRERY_TRY(check_format(options.directory));
+  std::unique_ptr<Store> store(new Store(std::move(options)));
+  store->cache_ = rocksdb::NewLRUCache(store->options_.cache_bytes);
+  ORRERY_TRY(store->handle_, store->open_handle(false));
+  return store;
+}
+
+Result<std::shared_ptr<Store::Handle>> Store::open_handle(bool read_only) const {
+  const auto cache = std::static_pointer_cast<rocksdb::Cache>(cache_);
+  std::vector<rocksdb::ColumnFamilyDescriptor> families;
+  families.emplace_back(rocksdb::kDefaultColumnFamilyName,
+                        family_options(Family::Catalog, cache));
+  for (std::size_t i = 0; i < kFamilyCount; ++i) {
+    families.emplace_back(kFamilyNames[i], family_options(static_cast<Family>(i), cache));
+  }
+  const std::string path = (options_.directory / "store").string();
+  std::vector<rocksdb::ColumnFamilyHandle*> handles;
+  rocksdb::DB* db = nullptr;
+  const auto status =
+      read_only ? rocksdb::DB::OpenForReadOnly(db_options(), path, families, &handles, &db)
+                : rocksdb::DB::Open(db_options(), path, families, &handles, &db);
+  if (!status.ok()) return disk_error(fmt::format("cannot open the store in {}", path), status);
+  auto handle = std::make_shared<Handle>();
+  handle->db.reset(db);
+  handle->default_family = handles[0];
+  for (std::size_t i = 0; i < kFamilyCount; ++i) handle->families[i] = handles[i + 1];
+  return handle;
+}
+
+std::shared_ptr<Store::Handle> Store::handle() const {
+  std::shared_lock lock(gate_);
+  return handle_;
+}
+
+std::shared_ptr<Store::Handle> Store::wait_for_handle() const {
+  // The store is reopened after a disk error, which happens about never and takes milliseconds:
+  // looking again beats a condition variable that every read would have to share.
+  const auto deadline = std::chrono::steady_clock::now() + kReopenWaitMax;
+  for (;;) {
+    if (auto now = handle()) return now;
+    if (std::chrono::steady_clock::now() > deadline) return nullptr;
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+}
+
+Result<> Store::commit(std::span<const Batch* const> batches) {
+  if (failed_) return Error(ErrorCode::Unavailable, "the disk has refused an earlier write");
+  const auto handle = this->handle();
+  ORRERY_ASSERT(handle != nullptr);
+  std::size_t bytes = 0;
+  for (const Batch* batch : batches) bytes += batch->byte_size();
+  rocksdb::WriteBatch writes(bytes + 16);
+  for (const Batch* batch : batches) {
+    batch->for_each([&](Batch::Kind kind, Family family, std::string_view key,
+                        std::string_view value) {
+      auto* column = handle->family(family);
+      rocksdb::Status status;
+      switch (kind) {
+        case Batch::Kind::Put:
+          status = writes.Put(column, slice(key), slice(value));
+          break;
+        case Batch::Kind::Erase:
+          status = writes.Delete(column, slice(key));
+          break;
+        case Batch::Kind::EraseSingle:
+          status = writes.SingleDelete(column, slice(key));
+          break;
+        case Batch::Kind::EraseRange:
+          status = writes.DeleteRange(column, slice(key), slice(value));
+          break;
+      }
+      ORRERY_ASSERT(status.ok());
+    });
+  }
+  rocksdb::WriteOptions options;
+  options.sync = options_.durability == Durability::Strict;
+  const auto status = handle->db->Write(options, &writes);
+  if (status.ok()) return {};
+  failed_ = true;
+  return disk_error("the write could not be stored", status);
+}
+
+Result<> Store::recover() {
+  if (!failed_) return {};
+  ORRERY_TRY(probe_disk(options_.directory));
+  std::weak_ptr<Handle> closing;
+  {
+    std::unique_lock lock(gate_);
+    closing = handle_;
+    handle_.reset();
+  }
+  // RocksDB locks its directory, so the old one must be closed before the new one is opened; readers
+  // hold it for a page at the longest.
+  while (!closing.expired()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+
+  auto opened = open_handle(false);
+  const bool writable = opened.has_value();
+  if (!writable) opened = open_handle(true);
+  if (!opened) return Error(opened.error());
+  {
+    std::unique_lock lock(gate_);
+    handle_ = std::move(*opened);
+  }
+  if (!writable) {
+    return Error(ErrorCode::Unavailable, "the store can only be opened for reading at the moment");
+  }
+  failed_ = false;
+  return {};
+}
+
+Lookup Store::get(Family family, std::string_view key, std::string& out, Tier tier) const {
+  const auto handle = tier == Tier::Memory ? this->handle() : wait_for_handle();
+  if (!handle) return tier == Tier::Memory ? Lookup::Unknown : Lookup::Failed;
+  rocksdb::ReadOptions options;
+  options.read_tier = tier == Tier::Memory ? rocksdb::kBlockCacheTier : rocksdb::kReadAllTier;
+  rocksdb::PinnableSlice value(&out);
+  const auto status = handle->db->Get(options, handle->family(family), slice(key), &value);
+  if (status.ok()) {
+    if (value.IsPinned()) out.assign(value.data(), value.size());
+    return Lookup::Found;
+  }
+  if (status.IsNotFound()) return Lookup::Missing;
+  if (status.IsIncomplete()) return Lookup::Unknown;
+  diagnostics::error("a read from the store failed: {}", status.ToString());
+  return Lookup::Failed;
+}
+
+void Store::drop_files(Family family, std::string_view from, std::string_view to) {
+  const auto handle = wait_for_handle();
+  if (!handle) return;
+  const rocksdb::Slice begin = slice(from);
+  const rocksdb::Slice end = slice(to);
+  const auto status =
+      rocksdb::DeleteFilesInRange(handle->db.get(), handle->family(family), &begin, &end, false);
+  if (!status.ok()) diagnostics::warning("space was not reclaimed: {}", status.ToString());
+}
+
+void Store::flush() {
+  const auto handle = this->handle();
+  if (!handle || failed_ || stats().memtable_bytes < kFlushWorthwhileBytes) return;
+  std::vector<rocksdb::ColumnFamilyHandle*> families(handle->families.begin(),
+                                                     handle->families.end());
+  const auto status = handle->db->Flush(rocksdb::FlushOptions(), families);
+  if (!status.ok()) diagnostics::warning("the last flush failed: {}", status.ToString());
+}
+
+StoreStats Store::stats() const {
+  StoreStats stats;
+  const auto handle = this->handle();
+  if (!handle) return stats;
+  auto& db = *handle->db;
+  db.GetAggregatedIntProperty(rocksdb::DB::Properties::kCurSizeAllMemTables,
+                              &stats.memtable_bytes);
+  db.GetAggregatedIntProperty(rocksdb::DB::Properties::kLiveSstFilesSize, &stats.live_bytes);
+  db.GetAggregatedIntProperty(rocksdb::DB::Properties::kEstimatePendingCompactionBytes,
+                              &stats.pending_compaction_bytes);
+  stats.cache_bytes = std::static_pointer_cast<rocksdb::Cache>(cache_)->GetUsage();
+  return stats;
+}
+
+struct Snapshot::State {
+  std::shared_ptr<Store::Handle> handle;
+  const rocksdb::Snapshot* snapshot = nullptr;
+
+  ~State() {
+    if (snapshot != nullptr) handle->db->ReleaseSnapshot(snapshot);
+  }
+};
+
+Result<Snapshot> Store::snapshot() const {
+  auto state = std::make_unique<Snapshot::State>();
+  state->handle = wait_for_handle();
+  if (!state->handle) {
+    return Error(ErrorCode::Unavailable, "the store is being reopened after a disk error");
+  }
+  state->snapshot = state->handle->db->GetSnapshot();
+  return Snapshot(std::move(state));
+}
+
+Snapshot::Snapshot(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Snapshot::Snapshot(Snapshot&&) noexcept = default;
+Snapshot& Snapshot::operator=(Snapshot&&) noexcept = default;
+Snapshot::~Snapshot() = default;
+
+Lookup Snapshot::get(Family family, std::string_view key, std::string& out) const {
+  rocksdb::ReadOptions options;
+  options.snapshot = state_->snapshot;
+  rocksdb::PinnableSlice value(&out);
+  const auto status =
+      state_->handle->db->Get(options, state_->handle->family(family), slice(key), &value);
+  if (status.ok()) {
+    if (value.IsPinned()) out.assign(value.data(), value.size());
+    return Lookup::Found;
+  }
+  if (status.IsNotFound()) return Lookup::Missing;
+  diagnostics::error("a read from the store failed: {}", status.ToString());
+  return Lookup::Failed;
+}
+
+struct Snapshot::Cursor::State {
+  std::string upper;
+  rocksdb::Slice upper_slice;
+  std::unique_ptr<rocksdb::Iterator> iterator;
+};
+
+Snapshot::Cursor::Cursor(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Snapshot::Cursor::Cursor(Cursor&&) noexcept = default;
+Snapshot::Cursor::~Cursor() = default;
+
+Snapshot::Cursor Snapshot::cursor(Family family, std::string_view lower, std::string_view upper,
+                                  Access access) const {
+  auto state = std::make_unique<Cursor::State>();
+  state->upper = upper;
+  state->upper_slice = slice(state->upper);
+  rocksdb::ReadOptions options;
+  options.snapshot = state_->snapshot;
+  options.iterate_upper_bound = &state->upper_slice;
+  if (access == Access::Scan) {
+    options.fill_cache = false;
+    options.readahead_size = 2 << 20;
+  }
+  state->iterator.reset(
+      state_->handle->db->NewIterator(options, state_->handle->family(family)));
+  state->iterator->Seek(slice(lower));
+  return Cursor(std::move(state));
+}
+
+void Snapshot::Cursor::seek(std::string_view key) { state_->iterator->Seek(slice(key)); }
+void Snapshot::Cursor::next() { state_->iterator->Next(); }
+bool Snapshot::Cursor::valid() const { return state_->iterator->Valid(); }
+std::string_view Snapshot::Cursor::key() const { return view(state_->iterator->key()); }
+std::string_view Snapshot::Cursor::value() const { return view(state_->iterator->value()); }
+Result<> Snapshot::Cursor::status() const {
+  const auto status = state_->iterator->status();
+  if (status.ok()) return {};
+  return disk_error("a scan of the store failed", status);
+}
+
+}  // namespace orrery::storage

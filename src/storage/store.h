@@ -1,0 +1,146 @@
+// Store: the one RocksDB of a node. Durable commits, point reads, and snapshots to iterate over.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <shared_mutex>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "storage/batch.h"
+
+namespace orrery::storage {
+
+enum class Durability {
+  Strict,   ///< on stable storage before commit() returns
+  Relaxed,  ///< in the operating system's hands; order is kept, the last moments may be lost
+};
+
+struct StoreOptions {
+  std::filesystem::path directory;
+  Durability durability = Durability::Strict;
+  std::size_t cache_bytes = 64 << 20;
+};
+
+/// Where a point read may look.
+enum class Tier {
+  Memory,  ///< memtables and block cache: does not block; may answer Unknown
+  Disk,    ///< may block
+};
+
+enum class Lookup {
+  Found,
+  Missing,
+  Unknown,  ///< only with Tier::Memory: ask again with Tier::Disk, off the event loop
+  Failed,   ///< I/O error, or the store is being reopened for too long
+};
+
+/// Plain figures, published by server/metrics.cc.
+struct StoreStats {
+  std::uint64_t memtable_bytes = 0;
+  std::uint64_t cache_bytes = 0;
+  std::uint64_t live_bytes = 0;
+  std::uint64_t pending_compaction_bytes = 0;
+};
+
+class Snapshot;
+
+class Store {
+ public:
+  /// Opens or creates the store. Blocks. Recovers by itself from a crash. Unavailable when another
+  /// process has it, the disk refuses, or the format is one that this version cannot read; the
+  /// message says which.
+  static Result<std::unique_ptr<Store>> open(StoreOptions options);
+  ~Store();
+
+  /// Applies all batches as one atomic write, durable as configured. Blocks. Only one thread at a time.
+  /// Unavailable when the disk refuses: then nothing is promised about the batches (they are wholly
+  /// there or wholly not, which a reopen settles), and every further commit is refused until
+  /// recover() has succeeded.
+  Result<> commit(std::span<const Batch* const> batches);
+
+  /// After a failed commit: tries whether the disk takes writes again, and if so closes and opens the
+  /// store anew, so that what counts is what is on the disk, not what we remember. Reads go on
+  /// before and after, and wait while it is reopened. Blocks.
+  Result<> recover();
+
+  /// Reads one value into `out`, whose memory is reused. Thread-safe.
+  Lookup get(Family family, std::string_view key, std::string& out, Tier tier) const;
+
+  /// A consistent view over all families. Blocks. Unavailable as Lookup::Failed.
+  Result<Snapshot> snapshot() const;
+
+  /// Frees the space of a range that is no longer reachable, as far as whole files lie in it.
+  void drop_files(Family family, std::string_view from, std::string_view to);
+
+  /// Writes what is only in memory to tables, so that the next start has nothing to replay. Blocks.
+  void flush();
+
+  StoreStats stats() const;
+
+ private:
+  friend class Snapshot;
+  struct Handle;  // An open RocksDB. Whoever reads shares it; the last one closes it.
+
+  explicit Store(StoreOptions options);
+  std::shared_ptr<Handle> handle() const;
+  std::shared_ptr<Handle> wait_for_handle() const;
+  Result<std::shared_ptr<Handle>> open_handle(bool read_only) const;
+
+  StoreOptions options_;
+  std::shared_ptr<void> cache_;  // rocksdb::Cache, kept across reopening.
+  mutable std::shared_mutex gate_;
+  std::shared_ptr<Handle> handle_;  // Guarded by gate_; null while the store is reopened.
+  bool failed_ = false;             // Only the committing thread touches it.
+};
+
+/// A view of the store at one moment. Movable; may be used by one thread at a time. Long-lived ones
+/// keep superseded data on the disk.
+class Snapshot {
+ public:
+  Snapshot(Snapshot&&) noexcept;
+  Snapshot& operator=(Snapshot&&) noexcept;
+  ~Snapshot();
+
+  /// As Store::get with Tier::Disk.
+  Lookup get(Family family, std::string_view key, std::string& out) const;
+
+  /// Iterates [lower, upper) in key order. The cursor must not outlive the snapshot.
+  class Cursor {
+   public:
+    Cursor(Cursor&&) noexcept;
+    ~Cursor();
+    void seek(std::string_view key);
+    void next();
+    bool valid() const;
+    /// Both live until the cursor moves.
+    std::string_view key() const;
+    std::string_view value() const;
+    /// An I/O error also ends the iteration: check when valid() turns false.
+    Result<> status() const;
+
+   private:
+    friend class Snapshot;
+    struct State;
+    explicit Cursor(std::unique_ptr<State> state);
+    std::unique_ptr<State> state_;
+  };
+
+  enum class Access { Point, Scan };  ///< Scan reads ahead and leaves the block cache alone.
+  Cursor cursor(Family family, std::string_view lower, std::string_view upper,
+                Access access = Access::Point) const;
+
+ private:
+  friend class Store;
+  struct State;
+  explicit Snapshot(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace orrery::storage

@@ -1,0 +1,73 @@
+"""GET /, the database account (protocol.md 1.3)."""
+import json
+
+import pytest
+
+import wire
+
+
+def test_account_document_has_every_member_clients_read(client):
+    account = client.get("/").expect(200).json
+    assert account["_self"] == "" and account["_dbs"] == "//dbs/"
+    assert account["media"] == "//media/" and account["addresses"] == "//addresses/"
+    assert isinstance(account["_rid"], str) and isinstance(account["id"], str)
+    assert account["userConsistencyPolicy"]["defaultConsistencyLevel"] == "Session"
+    assert account["enableMultipleWriteLocations"] is False
+    assert account.get("enablePerPartitionFailoverBehavior", False) is False
+    for policy in ("userReplicationPolicy", "systemReplicationPolicy"):
+        assert {"minReplicaSetSize", "maxReplicasetSize"} <= account[policy].keys()
+    assert {"primaryReadCoefficient", "secondaryReadCoefficient"} <= account["readPolicy"].keys()
+
+
+def test_account_id_is_not_localhost(client):
+    assert client.get("/", {"Host": "localhost:8081"}).expect(200).json["id"] not in ("localhost", "")
+
+
+def test_locations_name_the_region_and_the_endpoint(client, endpoint):
+    account = client.get("/").expect(200).json
+    for locations in (account["writableLocations"], account["readableLocations"]):
+        assert locations and all(location["name"] and location["databaseAccountEndpoint"] for location in locations)
+
+
+@pytest.mark.parametrize("host", ["localhost:8081", "example.test:1234", "127.0.0.1:9", "[::1]:8081", "orrery"])
+def test_endpoints_derive_from_the_host_header_and_keep_the_scheme(server, host):
+    own = server()
+    for scheme in ("http", "https"):
+        with wire.Client(own.endpoint.over(scheme)) as client:
+            account = client.get("/", {"Host": host}).expect(200).json
+        for location in account["writableLocations"] + account["readableLocations"]:
+            assert location["databaseAccountEndpoint"] == f"{scheme}://{host}/"
+
+
+def test_advertised_url_wins_over_the_host_header(server):
+    client = server("--advertise", "https://orrery.example:444/").client()
+    account = client.get("/", {"Host": "elsewhere:1"}).expect(200).json
+    for location in account["writableLocations"] + account["readableLocations"]:
+        assert location["databaseAccountEndpoint"] == "https://orrery.example:444/"
+
+
+def test_query_engine_configuration_is_an_object_written_as_text(client):
+    text = client.get("/").expect(200).json["queryEngineConfiguration"]
+    assert isinstance(text, str)
+    configuration = json.loads(text)
+    assert configuration["maxSqlQueryInputLength"] == 524288
+    assert configuration["maxJoinsPerSqlQuery"] == 10 and configuration["maxUdfRefPerSqlQuery"] == 10
+    assert configuration["sqlAllowNonFiniteNumbers"] is False and configuration["sqlAllowLike"] is True
+
+
+@pytest.mark.parametrize("name", ["x-ms-max-media-storage-usage-mb", "x-ms-media-storage-usage-mb",
+                                  "x-ms-databaseaccount-consumed-mb", "x-ms-databaseaccount-reserved-mb",
+                                  "x-ms-databaseaccount-provisioned-mb"])
+def test_account_storage_headers_are_numbers(client, name):
+    assert client.get("/").expect(200)[name].isdigit()
+
+
+@pytest.mark.parametrize("path", ["/", "//", "/?x=y"])
+def test_account_is_signed_with_empty_type_and_link(client, path):
+    client.get(path, what=("", "")).expect(200)
+    client.get(path, what=("dbs", "")).expect(401)
+
+
+@pytest.mark.parametrize("verb", ["POST", "PUT", "DELETE", "PATCH"])
+def test_account_cannot_be_written(client, verb):
+    client.request(verb, "/").expect(405)

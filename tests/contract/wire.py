@@ -1,0 +1,495 @@
+"""A small HTTP client that speaks the wire protocol and hides nothing of it.
+
+Requests are built byte by byte over a socket, so that a test decides on the spelling of a path, on each
+header and on what is signed; responses keep header names as they came. `Client.request` signs by itself
+unless told otherwise, and notes every breach of the rules that hold for all responses (`Client.breaches`),
+which the `client` fixture asserts to be none at the end of each test.
+"""
+import base64
+import email.utils
+import hashlib
+import hmac
+import json
+import re
+import select
+import socket
+import ssl
+import time
+import urllib.parse
+import uuid
+
+WELL_KNOWN_KEY = "C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw=="
+NEWEST = "2020-07-15"  # what JS4, P4 and NET send
+OLDEST = "2017-11-15"  # what DD sends
+GUID = re.compile(r"^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$")
+TIMEOUT = 30.0
+
+KEY = "x-ms-documentdb-partitionkey"
+RANGE_ID = "x-ms-documentdb-partitionkeyrangeid"
+SESSION = "x-ms-session-token"
+CONTINUATION = "x-ms-continuation"
+MAX_ITEMS = "x-ms-max-item-count"
+UPSERT = {"x-ms-documentdb-is-upsert": "true"}
+INCREMENTAL = {"A-IM": "Incremental Feed"}
+QUERY = {"content-type": "application/query+json", "x-ms-documentdb-isquery": "true",
+         "x-ms-documentdb-query-enablecrosspartition": "true"}
+
+
+# ── Values ──────────────────────────────────────────────────────────────────────────────────────────
+
+def unique(prefix="contract"):
+    return f"{prefix}-{uuid.uuid4().hex[:16]}"
+
+
+def quote(name):
+    """One path segment, everything but unreserved characters escaped, as careful SDKs do."""
+    return urllib.parse.quote(name, safe="")
+
+
+def to_bytes(body):
+    """Bytes and text go as they are; everything else becomes compact JSON in UTF-8."""
+    if body is None:
+        return b""
+    if isinstance(body, bytes):
+        return body
+    if isinstance(body, str):
+        return body.encode()
+    return json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def http_date(offset_seconds=0):
+    return email.utils.formatdate(time.time() + offset_seconds, usegmt=True)
+
+
+def sign(key, verb, resource_type, link, x_ms_date, date_line=""):
+    text = f"{verb.lower()}\n{resource_type.lower()}\n{link}\n{x_ms_date.lower()}\n{date_line.lower()}\n"
+    return base64.b64encode(hmac.new(base64.b64decode(key), text.encode(), hashlib.sha256).digest()).decode()
+
+
+def authorization(signature):
+    return urllib.parse.quote(f"type=master&ver=1.0&sig={signature}", safe="")
+
+
+def rid_bytes(rid):
+    return base64.b64decode(rid.replace("-", "/"), validate=True)
+
+
+def rid_text(data):
+    return base64.b64encode(data).decode().replace("/", "-")
+
+
+def is_rid_link(segments):
+    if len(segments) < 2 or segments[0] != "dbs" or len(segments[1]) != 8:
+        return False
+    try:
+        return len(rid_bytes(segments[1])) == 4
+    except ValueError:
+        return False
+
+
+def what_to_sign(target):
+    """Resource type and link of a request target, as the official clients choose them (2.3)."""
+    path, _, query = target.partition("?")
+    segments = [urllib.parse.unquote(part) for part in path.split("/") if part]
+    if segments[-2:-1] == ["operations"]:
+        segments = segments[:-2]  # partitionkeydelete is signed as its container
+    if not segments:
+        return "", ""
+    is_feed = len(segments) % 2 == 1
+    resource_type = segments[-1] if is_feed else segments[-2]
+    parts = segments[:-1] if is_feed else segments
+    if resource_type == "docs" and not is_feed and query:
+        parts = parts[:-1] + [f"{parts[-1]}?{query}"]
+    if is_rid_link(segments):
+        return resource_type, parts[-1].lower()
+    if resource_type == "offers":
+        return resource_type, "" if is_feed else parts[-1].lower()
+    if resource_type == "media" and not is_feed:
+        return resource_type, rid_text(rid_bytes(parts[-1])[:20]).lower()
+    return resource_type, "/".join(parts)
+
+
+# ── Responses ───────────────────────────────────────────────────────────────────────────────────────
+
+class Response:
+    def __init__(self, status, headers, body, verb="GET"):
+        self.status, self.headers, self.body, self.verb = status, headers, body, verb
+
+    def __getitem__(self, name):
+        """The header of that name, None when absent."""
+        return next((value for key, value in self.headers if key.lower() == name.lower()), None)
+
+    def __repr__(self):
+        lines = "".join(f"\n  {name}: {value}" for name, value in self.headers)
+        return f"HTTP {self.status}{lines}\n\n{self.body[:2000]!r}"
+
+    @property
+    def json(self):
+        return json.loads(self.body)
+
+    @property
+    def message(self):
+        return self.json["message"]
+
+    @property
+    def substatus(self):
+        return int(self["x-ms-substatus"] or 0)
+
+    @property
+    def charge(self):
+        return float(self["x-ms-request-charge"])
+
+    def expect(self, status, substatus=None, text=None):
+        """Asserts the status (or one of several) and, where given, the sub-status and a part of the message."""
+        wanted = status if isinstance(status, tuple) else (status,)
+        assert self.status in wanted, f"expected {status}, got {self!r}"
+        if substatus is not None:
+            assert self.substatus == substatus, f"expected sub-status {substatus}, got {self!r}"
+        if text is not None:
+            assert text.lower() in self.message.lower(), f"expected {text!r} in the message of {self!r}"
+        return self
+
+    def breaches(self):
+        """Which of the rules for all responses this one breaks (0, 1.5, 11)."""
+        for name, value in self.headers:
+            if name != name.lower():
+                yield f"header name {name} is not in lower case (trap 5)"
+            if name.lower() == CONTINUATION and not value:
+                yield "empty x-ms-continuation (trap 6)"
+        if self["content-encoding"]:
+            yield f"content-encoding {self['content-encoding']} (trap 18)"
+        if self["transfer-encoding"]:
+            yield "a chunked response (1.1)"
+        if not GUID.match(self["x-ms-activity-id"] or ""):
+            yield f"x-ms-activity-id {self['x-ms-activity-id']!r} is no GUID (1.5)"
+        if not re.match(r"^\d+(\.\d{1,2})?$", self["x-ms-request-charge"] or "") or self.charge <= 0:
+            yield f"x-ms-request-charge {self['x-ms-request-charge']!r} is not a decimal above 0 (10.3)"
+        if self.status in (204, 304):
+            if self.body or self["content-type"] or self["content-length"]:
+                yield f"{self.status} with a body, content-type or content-length (trap 8)"
+        elif self["content-length"] is None:
+            yield "no content-length (1.1)"
+        if self.status == 403 and self.substatus in (3, 1008):
+            yield f"403/{self.substatus} sends clients to another region (trap 15)"
+        if self.status in (429, 503) and not re.match(r"^[1-9]\d*$", self["x-ms-retry-after-ms"] or ""):
+            yield f"{self.status} without x-ms-retry-after-ms (12.2)"
+        if self.status == 500:
+            yield f"an internal error: {self!r}"
+        if self.status >= 400 and self.verb != "HEAD":
+            yield from self.error_breaches()
+
+    def error_breaches(self):
+        if not (self["content-type"] or "").startswith("application/json"):
+            yield f"{self.status} with content-type {self['content-type']!r} (trap 7)"
+        try:
+            body = self.json
+            if not (isinstance(body["message"], str) and body["message"] and isinstance(body["code"], str)):
+                yield f"{self.status} whose code or message is no text: {body} (trap 7)"
+        except (ValueError, KeyError, TypeError):
+            yield f"{self.status} whose body is no error object: {self.body[:200]!r} (trap 7)"
+
+
+# ── Connections ─────────────────────────────────────────────────────────────────────────────────────
+
+class Closed(Exception):
+    """The server closed the connection where a response was expected."""
+
+
+class Endpoint:
+    def __init__(self, url, key=WELL_KNOWN_KEY):
+        parts = urllib.parse.urlsplit(url)
+        self.scheme, self.host, self.key = parts.scheme, parts.hostname, key
+        self.port = parts.port or (443 if self.scheme == "https" else 80)
+
+    @property
+    def authority(self):
+        return f"{self.host}:{self.port}"
+
+    @property
+    def url(self):
+        return f"{self.scheme}://{self.authority}/"
+
+    def over(self, scheme):
+        return Endpoint(f"{scheme}://{self.authority}/", self.key)
+
+
+class Connection:
+    """One socket. What is sent is up to the caller."""
+
+    def __init__(self, endpoint, tls=None, timeout=TIMEOUT):
+        self.socket = socket.create_connection((endpoint.host, endpoint.port), timeout)
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.is_tls = endpoint.scheme == "https"
+        if self.is_tls:
+            self.socket = (tls or any_certificate()).wrap_socket(self.socket, server_hostname=endpoint.host)
+        self.buffer = b""
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def close(self):
+        self.socket.close()
+
+    def send(self, data):
+        self.socket.sendall(data)
+
+    def send_until_answered(self, data, piece_bytes=16 * 1024):
+        """Sends piece by piece and stops when the server has begun to answer or has closed."""
+        for start in range(0, len(data), piece_bytes):
+            if not self.is_tls and select.select([self.socket], [], [], 0)[0]:  # TLS has messages of its own to read
+                return
+            try:
+                self.send(data[start:start + piece_bytes])
+            except (BrokenPipeError, ConnectionResetError):
+                return
+
+    def fill(self):
+        try:
+            data = self.socket.recv(1 << 20)
+        except ConnectionResetError:
+            data = b""
+        if not data:
+            raise Closed(f"closed after {self.buffer[:200]!r}")
+        self.buffer += data
+
+    def receive(self, verb="GET"):
+        """The next response, an interim one (100 Continue) included."""
+        while b"\r\n\r\n" not in self.buffer:
+            self.fill()
+        head, _, self.buffer = self.buffer.partition(b"\r\n\r\n")
+        status_line, *lines = head.decode("latin-1").split("\r\n")
+        assert re.match(r"^HTTP/1\.1 \d{3} \S", status_line), status_line
+        status = int(status_line[9:12])
+        headers = [(name, value.strip()) for name, _, value in (line.partition(":") for line in lines)]
+        response = Response(status, headers, b"", verb)
+        if verb != "HEAD" and status >= 200 and status not in (204, 304):
+            assert response["content-length"] is not None, f"no content-length: {response!r}"
+            length = int(response["content-length"])
+            while len(self.buffer) < length:
+                self.fill()
+            response.body, self.buffer = self.buffer[:length], self.buffer[length:]
+        return response
+
+    def is_closed_by_server(self):
+        """Waits for the end of the stream; False when the server says anything more instead."""
+        try:
+            self.fill()
+        except Closed:
+            return True
+        return False
+
+
+def any_certificate(minimum=None, maximum=None, ciphers=None):
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    if ciphers:
+        context.set_ciphers(ciphers)
+    if minimum:
+        context.minimum_version = minimum
+    if maximum:
+        context.maximum_version = maximum
+    return context
+
+
+# ── The client ──────────────────────────────────────────────────────────────────────────────────────
+
+class Client:
+    """Signs and sends requests over one kept-alive connection, and deletes the databases it made."""
+
+    def __init__(self, endpoint, version=NEWEST):
+        self.endpoint, self.version = endpoint, version
+        self.connection, self.breaches, self.databases = None, [], []
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for path in self.databases:
+            self.request("DELETE", path)
+        self.disconnect()
+
+    def disconnect(self):
+        if self.connection:
+            self.connection.close()
+        self.connection = None
+
+    def build(self, verb, target, body=None, headers=None, *, signed=True, what=None, key=None, date=None,
+              version=None):
+        """The bytes of a request. `what` is the pair (type, link) to sign; a header of None leaves a usual
+        header out."""
+        body = to_bytes(body)
+        date = date or http_date()
+        fields = {"Host": self.endpoint.authority, "x-ms-version": version or self.version, "x-ms-date": date}
+        if signed:
+            resource_type, link = what or what_to_sign(target)
+            fields["authorization"] = authorization(
+                sign(key or self.endpoint.key, verb, resource_type, link, date))
+        if body:
+            fields["content-type"] = "application/json"
+        if body or verb in ("POST", "PUT", "PATCH"):
+            fields["content-length"] = len(body)
+        for name, value in (headers or {}).items():
+            fields = {known: old for known, old in fields.items() if known.lower() != name.lower()}
+            if value is not None:
+                fields[name] = value
+        head = f"{verb} {target} HTTP/1.1\r\n" + "".join(f"{n}: {v}\r\n" for n, v in fields.items())
+        return head.encode() + b"\r\n" + body
+
+    def request(self, verb, target, body=None, headers=None, **options):
+        data = self.build(verb, target, body, headers, **options)
+        is_reused = self.connection is not None
+        try:
+            response = self.exchange(data, verb)
+        except (Closed, BrokenPipeError, ConnectionResetError):
+            self.disconnect()
+            if not is_reused:
+                raise
+            response = self.exchange(data, verb)  # a kept-alive connection may be closed while idle
+        if response["connection"] == "close":
+            self.disconnect()
+        if not target.startswith("/_"):
+            self.breaches += [f"{verb} {target}: {breach}" for breach in response.breaches()]
+        return response
+
+    def exchange(self, data, verb):
+        if self.connection is None:
+            self.connection = Connection(self.endpoint)
+        self.connection.send(data)
+        return self.connection.receive(verb)
+
+    def get(self, target, headers=None, **options):
+        return self.request("GET", target, None, headers, **options)
+
+    def post(self, target, body=None, headers=None, **options):
+        return self.request("POST", target, body, headers, **options)
+
+    def put(self, target, body=None, headers=None, **options):
+        return self.request("PUT", target, body, headers, **options)
+
+    def delete(self, target, headers=None, **options):
+        return self.request("DELETE", target, None, headers, **options)
+
+    def pages(self, target, headers=None, pages_max=1000):
+        """Follows continuations to the end."""
+        headers = dict(headers or {})
+        for _ in range(pages_max):
+            page = self.get(target, headers).expect(200)
+            yield page
+            if page[CONTINUATION] is None:
+                return
+            headers[CONTINUATION] = page[CONTINUATION]
+        raise AssertionError(f"{target}: still not at the end after {pages_max} pages")
+
+    def create_database(self, name=None, headers=None, **options):
+        response = self.post("/dbs", {"id": name or unique()}, headers, **options).expect(201)
+        database = Database(self, response)
+        self.databases.append(database.path)
+        return database
+
+    def offers_of(self, resource):
+        """The offers of a database or container, looked up as Python's SDKs do."""
+        query = {"query": "SELECT * FROM root r WHERE r.resource=@link",
+                 "parameters": [{"name": "@link", "value": resource.body["_self"]}]}
+        return self.post("/offers", query, QUERY).expect(200).json["Offers"]
+
+
+class Resource:
+    def __init__(self, client, response):
+        self.client, self.response, self.body = client, response, response.json
+        self.id, self.rid = self.body["id"], self.body["_rid"]
+        self.self_path = "/" + self.body["_self"]
+
+
+class Database(Resource):
+    @property
+    def path(self):
+        return f"/dbs/{quote(self.id)}"
+
+    def post_container(self, body=None, headers=None, **options):
+        """POST …/colls; `body` is laid over a plain definition with the key /pk and version 2."""
+        plain = {"id": unique("c"), "partitionKey": {"paths": ["/pk"], "kind": "Hash", "version": 2}}
+        members = {name: value for name, value in (plain | (body or {})).items() if value is not ABSENT}
+        return self.client.post(f"{self.path}/colls", members, headers, **options)
+
+    def create_container(self, body=None, headers=None, *, throughput=None, **options):
+        headers = dict(headers or {})
+        if throughput:
+            headers["x-ms-offer-throughput"] = throughput
+        return Container(self.client, self.post_container(body, headers, **options).expect(201), self)
+
+
+ABSENT = object()  # a member of the plain container definition to leave out
+FROM_BODY = object()  # the key header is taken from the document's /pk
+
+
+def key_header(key):
+    """A list becomes the header, text is sent as it is, None sends none."""
+    if key is None:
+        return {}
+    return {KEY: key if isinstance(key, str) else json.dumps(key)}
+
+
+class Container(Resource):
+    def __init__(self, client, response, database):
+        super().__init__(client, response)
+        self.database = database
+
+    @property
+    def path(self):
+        return f"{self.database.path}/colls/{quote(self.id)}"
+
+    @property
+    def docs(self):
+        return f"{self.path}/docs"
+
+    def doc(self, name):
+        return f"{self.docs}/{quote(name)}"
+
+    def create(self, document, key=FROM_BODY, headers=None, **options):
+        if key is FROM_BODY:
+            key = [document.get("pk", {})] if isinstance(document, dict) else ["a"]
+        return self.client.post(self.docs, document, key_header(key) | (headers or {}), **options)
+
+    def upsert(self, document, key=FROM_BODY, headers=None, **options):
+        return self.create(document, key, UPSERT | (headers or {}), **options)
+
+    def read(self, name, key=("a",), headers=None, **options):
+        return self.client.get(self.doc(name), key_header(key) | (headers or {}), **options)
+
+    def replace(self, name, document, key=("a",), headers=None, **options):
+        return self.client.put(self.doc(name), document, key_header(key) | (headers or {}), **options)
+
+    def delete(self, name, key=("a",), headers=None, **options):
+        return self.client.delete(self.doc(name), key_header(key) | (headers or {}), **options)
+
+    def feed(self, headers=None, **options):
+        return self.client.get(self.docs, headers, **options)
+
+    def all_documents(self, headers=None):
+        return [document for page in self.client.pages(self.docs, headers) for document in page.json["Documents"]]
+
+    def ranges(self):
+        return self.client.get(f"{self.path}/pkranges").expect(200).json["PartitionKeyRanges"]
+
+    def fill(self, count, key="a"):
+        """Creates documents "0", "1", … in that order."""
+        return [self.create({"id": str(n), "pk": key, "n": n}).expect(201).json for n in range(count)]
+
+    def delete_key(self, key, headers=None, **options):
+        return self.client.post(f"{self.path}/operations/partitionkeydelete", None,
+                                key_header(key) | (headers or {}), **options)
+
+
+# ── Waiting ─────────────────────────────────────────────────────────────────────────────────────────
+
+def wait_until(condition, seconds=10.0, what="the condition"):
+    """Polls; returns what the condition returned as soon as that is true."""
+    deadline = time.monotonic() + seconds
+    while True:
+        if value := condition():
+            return value
+        assert time.monotonic() < deadline, f"{what} did not hold within {seconds} s"
+        select.select([], [], [], 0.01)
