@@ -29,6 +29,8 @@ add_library(orrery_pch OBJECT cmake/pch.cc)
 target_link_libraries(orrery_pch PUBLIC orrery_options)
 target_precompile_headers(orrery_pch PRIVATE cmake/pch.h)
 
+add_custom_target(fuzzers)
+
 # orrery_module(NAME DEPS module… LIBS target…)
 # src/NAME/*.cc is the library, *_test.cc its unit tests, each *_fuzz.cc one fuzz target.
 function(orrery_module name)
@@ -60,6 +62,7 @@ function(orrery_module name)
     get_filename_component(target ${fuzzer} NAME_WE)
     add_executable(${target} ${fuzzer})
     target_link_libraries(${target} PRIVATE orrery_${name})
+    add_dependencies(fuzzers ${target})
     if(ORRERY_FUZZ)
       target_link_options(${target} PRIVATE -fsanitize=fuzzer)
     else()

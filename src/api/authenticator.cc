@@ -1,11 +1,9 @@
 #include "api/authenticator.h"
 
 #include <algorithm>
-#include <array>
 #include <cctype>
 
 #include <fmt/format.h>
-#include <openssl/crypto.h>
 
 #include "protocol/headers.h"
 
@@ -27,20 +25,21 @@ struct Candidate {
   std::string_view link;
 };
 
-/// For a route that does not exist, the general rule: the parent's link for a list, its own for a member.
+/// For a route that does not exist, the general rule: the parent's link for a list, its own for a
+/// member, and for an operation that of the container it is for.
 struct UnknownRoute {
   std::string type;
   std::string link;
 };
-UnknownRoute unknown_route(std::string_view target) {
+UnknownRoute unknown_route(std::string_view target, bool decoded) {
   target = target.substr(0, target.find('?'));
   std::vector<std::string> segments;
   while (!target.empty()) {
     const auto slash = target.find('/');
     const auto segment = target.substr(0, slash);
     if (!segment.empty()) {
-      auto decoded = percent_decode(segment);
-      segments.push_back(decoded ? std::move(*decoded) : std::string(segment));
+      auto text = decoded ? percent_decode(segment) : Result<std::string>(std::string(segment));
+      segments.push_back(text ? std::move(*text) : std::string(segment));
     }
     if (slash == std::string_view::npos) break;
     target.remove_prefix(slash + 1);
@@ -48,8 +47,10 @@ UnknownRoute unknown_route(std::string_view target) {
   UnknownRoute route;
   if (segments.empty()) return route;
   const bool list = segments.size() % 2 == 1;
-  route.type = list ? segments.back() : segments[segments.size() - 2];
-  const std::size_t in_link = list ? segments.size() - 1 : segments.size();
+  const bool operation = segments.size() == 6 && segments[4] == "operations";
+  route.type = operation ? segments[2] : list ? segments.back() : segments[segments.size() - 2];
+  const std::size_t in_link =
+      operation ? 4 : list ? segments.size() - 1 : segments.size();
   for (std::size_t i = 0; i < in_link; ++i) {
     if (i > 0) route.link.push_back('/');
     route.link += segments[i];
@@ -84,7 +85,7 @@ Result<Access> Authenticator::authenticate(const http::Request& request,
 
   std::vector<Candidate> candidates;
   std::string rid;
-  UnknownRoute unknown;
+  UnknownRoute unknown[2];
   if (path != nullptr) {
     const auto type = resource_type_name(path->type);
     if (path->rid_link) {
@@ -99,8 +100,9 @@ Result<Access> Authenticator::authenticate(const http::Request& request,
       }
     }
   } else {
-    unknown = unknown_route(request.target);
-    candidates.push_back({unknown.type, unknown.link});
+    unknown[0] = unknown_route(request.target, /*decoded=*/true);
+    unknown[1] = unknown_route(request.target, /*decoded=*/false);
+    for (const UnknownRoute& route : unknown) candidates.push_back({route.type, route.link});
   }
 
   for (const Candidate& candidate : candidates) {
@@ -119,7 +121,8 @@ Result<Access> Authenticator::authenticate(const http::Request& request,
       return *access;
     }
   }
-  const Candidate& shown = candidates.size() > 1 && path->rid_link ? candidates[1] : candidates[0];
+  const bool by_rid = path != nullptr && path->rid_link.has_value();
+  const Candidate& shown = by_rid && candidates.size() > 1 ? candidates[1] : candidates[0];
   auto payload = string_to_sign({request.method, shown.type, shown.link, x_date, date},
                                 /*with_date_line=*/x_date.empty());
   std::string escaped;
@@ -161,8 +164,7 @@ bool Authenticator::bears_key(const http::Request& request) const {
   if (!header.starts_with(kBearer)) return false;
   header.remove_prefix(kBearer.size());
   return std::ranges::any_of(keys_.texts, [&](const std::string& key) {
-    return key.size() == header.size() &&
-           CRYPTO_memcmp(key.data(), header.data(), key.size()) == 0;
+    return equal_in_constant_time(key, header);
   });
 }
 

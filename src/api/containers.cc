@@ -79,13 +79,15 @@ Async<http::Response> create(Services& services, Context& context) {
 Result<http::Response> list(Services& services, Context& context) {
   ORRERY_TRY(check_consistency(context));
   ORRERY_TRY(const auto database, find_database(services, context.path, ErrorCode::OwnerNotFound));
-  return list_page(
+  auto response = list_page(
       context, database->rid.text(), "DocumentCollections",
       [&](std::string_view after, std::size_t count) {
         return services.catalog.containers(database->rid, after, count);
       },
       [&](const catalog::Container& container) { return to_wire(context, container).dump(); },
       [](const catalog::Container& container) { return container.rid; });
+  if (response) response->add(headers::kResourceQuota.text, "collections=5000;");
+  return response;
 }
 
 Result<http::Response> read(Services& services, Context& context) {
@@ -103,6 +105,14 @@ Result<http::Response> read(Services& services, Context& context) {
   if (with_statistics) body["statistics"] = statistics(*container);
   auto response = reply(context, 200, body.dump());
   add_headers(response, *container);
+  // The SDK of 2017 takes the session of a container that another client made from here, and its own
+  // tests insist; later ones must not see a token (sdk.documentdb_own, sessionTests).
+  if (context.token_form == SessionTokenForm::Simple && addressed_by_rid(services, context.path)) {
+    const catalog::Range& first = container->ranges.all().front();
+    std::string token;
+    append_session_entry(token, context.token_form, first.id, first.partition->head());
+    response.add(headers::kSessionToken.text, token);
+  }
   if (with_quota) add_quota(response, *container);
   return response;
 }

@@ -24,6 +24,7 @@ std::string to_json(const catalog::Database& database) {
 http::Response show(Context& context, int status, const catalog::Database& database) {
   auto response = reply(context, status, to_json(database));
   response.add(headers::kEtag.text, database.etag().text());
+  response.add(headers::kResourceQuota.text, "databases=100;");
   return response;
 }
 

@@ -134,9 +134,8 @@ Result<PartitionKey> required_key(const Context& context, const ContainerDefinit
                  "x-ms-documentdb-partitionkey, as in [\"value\"].");
   }
   if (key->empty()) {
-    return Error(ErrorCode::BadRequest,
-                 "The partition key [] names no document of a partitioned container. For documents "
-                 "without the property send [{}].");
+    return key_mismatch("The key [] names no document of a partitioned container: for documents "
+                        "without the property send [{}].");
   }
   ORRERY_TRY(check_components(definition, *key));
   return std::move(*key);

@@ -31,6 +31,7 @@ bool wants_minimal(const Context& context) {
   while (!list.empty()) {
     auto preference = list.substr(0, list.find(','));
     list.remove_prefix(std::min(list.size(), preference.size() + 1));
+    preference = preference.substr(0, preference.find(';'));  // Parameters of it mean nothing here.
     while (preference.starts_with(' ')) preference.remove_prefix(1);
     while (preference.ends_with(' ')) preference.remove_suffix(1);
     if (equal_ignoring_case(preference, "return=minimal")) return true;

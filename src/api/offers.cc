@@ -56,12 +56,14 @@ Json to_wire(const catalog::Offer& offer) {
   return body;
 }
 
-http::Response show(Context& context, const catalog::Offer& offer) {
+http::Response show(const Services& services, Context& context, const catalog::Offer& offer) {
   auto response = reply(context, 200, to_wire(offer).dump());
   response.add(headers::kEtag.text, offer.etag().text());
   response.add(headers::kMinThroughput.text,
                static_cast<std::uint64_t>(minimum_throughput(offer)));
-  response.add(headers::kOfferReplacePending.text, "false");
+  // More throughput than the ranges serve is stored and stays pending until they have been split.
+  response.add(headers::kOfferReplacePending.text,
+               services.catalog.needs_more_ranges(offer) ? "true" : "false");
   return response;
 }
 
@@ -176,7 +178,7 @@ Result<http::Response> query(Services& services, Context& context) {
 
 Result<http::Response> read(Services& services, Context& context) {
   ORRERY_TRY(const auto offer, find(services, context));
-  return show(context, *offer);
+  return show(services, context, *offer);
 }
 
 Async<http::Response> replace(Services& services, Context& context) {
@@ -192,13 +194,13 @@ Async<http::Response> replace(Services& services, Context& context) {
                                   member, rid));
     }
   }
-  ORRERY_CO_TRY(const auto throughput, replaced_throughput(*offer, body));
+  ORRERY_CO_TRY(const auto throughput, replaced_throughput(context, *offer, body));
   ORRERY_CO_TRY(const auto replaced, co_await run_blocking(services.blocking, [&] {
     return services.catalog.replace_offer(offer->rid, context.header(headers::kIfMatch),
                                           throughput);
   }));
   context.charge = kMetadataWrite;
-  co_return show(context, *replaced);
+  co_return show(services, context, *replaced);
 }
 
 }  // namespace orrery::api::offers

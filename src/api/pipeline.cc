@@ -38,17 +38,6 @@ Result<> check_version(std::string_view version) {
                fmt::format("x-ms-version must be a date like 2020-07-15, not '{}'.", version));
 }
 
-http::Response plain_text(const Context& context, int status, std::string body,
-                          std::string_view content_type) {
-  http::Response response;
-  response.status = status;
-  response.body = std::move(body);
-  response.add(headers::kContentType.text, content_type);
-  response.add(headers::kActivityId.text, context.activity_id);
-  response.add(headers::kCacheControl.text, "no-store, no-cache");
-  return response;
-}
-
 }  // namespace
 
 boost::asio::awaitable<http::Response> Pipeline::handle(http::Request& request) {
@@ -119,11 +108,11 @@ Async<http::Response> Pipeline::respond_own(Context& context) {
     co_return Error(ErrorCode::MethodNotAllowed, fmt::format("/{} can only be read (GET).", path));
   }
   if (path == "_health") {
-    co_return plain_text(context, 200, R"({"status":"alive"})", "application/json");
+    co_return reply(context, 200, R"({"status":"alive"})");
   }
   if (path == "_ready") {
     ORRERY_CO_TRY(co_await run_blocking(services_.blocking, [this] { return services_.check_ready(); }));
-    co_return plain_text(context, 200, R"({"status":"ready"})", "application/json");
+    co_return reply(context, 200, R"({"status":"ready"})");
   }
   if (path == "_metrics") {
     // Open to this machine. From elsewhere the figures of an account are nobody's business.
@@ -132,12 +121,12 @@ Async<http::Response> Pipeline::respond_own(Context& context) {
                       "From beyond this machine metrics need 'Authorization: Bearer <account key>'.");
     }
     auto text = co_await run_blocking(services_.blocking, [this] { return services_.metrics(); });
-    co_return plain_text(context, 200, std::move(text), "text/plain; version=0.0.4");
+    co_return reply(context, 200, std::move(text), "text/plain; version=0.0.4");
   }
   if (services_.certificate_pem.empty()) {
     co_return Error(ErrorCode::NotFound, "Resource Not Found. The server has no certificate.");
   }
-  co_return plain_text(context, 200, services_.certificate_pem, "application/x-pem-file");
+  co_return reply(context, 200, services_.certificate_pem, "application/x-pem-file");
 }
 
 }  // namespace orrery::api

@@ -172,6 +172,9 @@ Async<http::Response> query(Services& services, Context& context) {
     }
     text = member->get<std::string>();
   }
+  if (text.find_first_not_of(" \t\r\n") == std::string::npos) {
+    co_return Error(ErrorCode::BadRequest, "Syntax error: the query text is empty.");
+  }
   if (!selects_everything(text)) {
     co_return Error(ErrorCode::NotImplemented,
                     "Queries are not implemented yet, but for SELECT * FROM c, which lists all "

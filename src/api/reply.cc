@@ -8,6 +8,7 @@
 #include "base/header_name.h"
 #include "json/document_text.h"
 #include "protocol/headers.h"
+#include "protocol/utf8.h"
 #include "protocol/wire_error.h"
 
 namespace orrery::api {
@@ -28,6 +29,23 @@ void add_common_headers(http::Response& response, std::string_view activity_id, 
   response.add(headers::kPragma.text, "no-cache");
 }
 
+/// Messages quote what clients send, which may be anything; a body is UTF-8.
+std::string valid_utf8(const std::string& text) {
+  if (is_valid_utf8(text)) return text;
+  std::string out;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t size = decode_utf8(text, at).size;
+    if (size == 0) {
+      append_utf8(out, U'\uFFFD');
+      ++at;
+    } else {
+      out.append(text, at, size);
+      at += size;
+    }
+  }
+  return out;
+}
+
 http::Response error_response(const Error& error, std::string_view activity_id, Charge charge) {
   const WireError wire = wire_error(error.code());
   http::Response response;
@@ -35,7 +53,7 @@ http::Response error_response(const Error& error, std::string_view activity_id, 
   response.body = "{\"code\":\"";
   response.body.append(wire.code).append("\",\"message\":");
   json::append_quoted(response.body, fmt::format("{}\r\nActivityId: {}, Orrery/1.0",
-                                                 error.message(), activity_id));
+                                                 valid_utf8(error.message()), activity_id));
   response.body.push_back('}');
   response.add(headers::kContentType.text, "application/json");
   add_common_headers(response, activity_id, charge);
@@ -52,11 +70,12 @@ http::Response error_response(const Error& error, std::string_view activity_id, 
 
 }  // namespace
 
-http::Response reply(const Context& context, int status, std::string body) {
+http::Response reply(const Context& context, int status, std::string body,
+                     std::string_view content_type) {
   http::Response response;
   response.status = status;
   response.body = std::move(body);
-  if (status != 204 && status != 304) response.add(headers::kContentType.text, "application/json");
+  if (status != 204 && status != 304) response.add(headers::kContentType.text, content_type);
   add_common_headers(response, context.activity_id, context.charge);
   return response;
 }

@@ -13,8 +13,9 @@
 
 namespace orrery::api {
 
-/// A response with the headers that every answer carries. `body` is JSON, or empty for 204 and 304.
-http::Response reply(const Context& context, int status, std::string body = {});
+/// A response with the headers that every answer carries. No body goes with 204 and 304.
+http::Response reply(const Context& context, int status, std::string body = {},
+                     std::string_view content_type = "application/json");
 
 /// The error as the service writes it, with the headers that clients read from failures.
 http::Response error_reply(const Context& context, const Error& error);

@@ -101,8 +101,24 @@ std::int64_t minimum_throughput(const catalog::Offer& offer) {
   return std::max(kThroughputMin, hundredth);
 }
 
-Result<catalog::Throughput> replaced_throughput(const catalog::Offer& current, const Json& body) {
+Result<catalog::Throughput> replaced_throughput(const Context& context,
+                                                const catalog::Offer& current, const Json& body) {
   catalog::Throughput throughput;
+  ORRERY_TRY(const bool to_autoscale, context.flag(headers::kMigrateToAutopilot));
+  ORRERY_TRY(const bool to_manual, context.flag(headers::kMigrateToManual));
+  if (to_autoscale && to_manual) {
+    return Error(ErrorCode::BadRequest, "An offer can migrate to autoscale or to manual throughput, "
+                                        "not to both.");
+  }
+  const std::int64_t units = current.throughput.request_units();
+  if (to_autoscale) {
+    throughput.autoscale_max = std::max(kAutoscaleMin, (units + 999) / 1000 * 1000);
+    return throughput;
+  }
+  if (to_manual) {
+    throughput.manual = std::max(kThroughputMin, units);
+    return throughput;
+  }
   const Json* version = find_member(body, "offerVersion");
   const Json* type = find_member(body, "offerType");
   const bool legacy = version != nullptr && version->is_string() && *version == "V1";
@@ -122,13 +138,13 @@ Result<catalog::Throughput> replaced_throughput(const catalog::Offer& current, c
     return parse_autoscale(*settings);
   }
   const Json* units_member = find_member(*content, "offerThroughput");
-  const auto units =
+  const auto wanted =
       units_member ? integer_in(*units_member, INT32_MIN, INT32_MAX) : std::nullopt;
-  if (!units) {
+  if (!wanted) {
     return Error(ErrorCode::BadRequest, "content.offerThroughput must be a whole number.");
   }
-  ORRERY_TRY(check_manual(*units, minimum_throughput(current)));
-  throughput.manual = *units;
+  ORRERY_TRY(check_manual(*wanted, minimum_throughput(current)));
+  throughput.manual = *wanted;
   return throughput;
 }
 

@@ -18,8 +18,10 @@ inline constexpr std::int64_t kAutoscaleMin = 1000;
 /// none is there. BadRequest names the rule.
 Result<std::optional<catalog::Throughput>> requested_throughput(const Context& context);
 
-/// From the `content` of an offer that is put. BadRequest names the rule.
-Result<catalog::Throughput> replaced_throughput(const catalog::Offer& current, const Json& body);
+/// From the `content` of an offer that is put, or from the header that asks to migrate between manual and
+/// autoscale. BadRequest names the rule.
+Result<catalog::Throughput> replaced_throughput(const Context& context,
+                                                const catalog::Offer& current, const Json& body);
 
 /// The least that this offer may be set to.
 std::int64_t minimum_throughput(const catalog::Offer& offer);

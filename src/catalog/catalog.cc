@@ -228,6 +228,12 @@ std::vector<OfferPtr> Catalog::offers(std::string_view after, std::size_t count_
   std::shared_lock lock(state_mutex_);
   return list_after(state_.offers, after, count_max, nullptr);
 }
+bool Catalog::needs_more_ranges(const Offer& offer) const {
+  const auto owner = container(offer.owner);
+  if (!owner || owner->definition.partition_key().paths.empty()) return false;
+  const auto served = static_cast<std::int64_t>(owner->ranges.all().size()) * kRangeUnitsMax;
+  return offer.throughput.request_units() > served;
+}
 std::size_t Catalog::container_count() const {
   std::shared_lock lock(state_mutex_);
   return state_.containers.size();

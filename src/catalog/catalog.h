@@ -57,6 +57,9 @@ class Catalog {
   std::vector<OfferPtr> offers(std::string_view after, std::size_t count_max) const;
   std::size_t container_count() const;
 
+  /// Whether the offer is for more than the ranges of its container serve.
+  bool needs_more_ranges(const Offer& offer) const;
+
   // ── changing: all block ──
   /// Conflict when the id is taken.
   Result<DatabasePtr> create_database(const std::string& id,
@@ -75,7 +78,7 @@ class Catalog {
       const std::function<Result<ContainerDefinition>(const ContainerDefinition&)>& change);
   Result<> delete_container(const Rid& rid, std::string_view if_match);
 
-  /// NotFound; PreconditionFailed; NotImplemented when the container would need more ranges.
+  /// NotFound; PreconditionFailed. The ranges stay as they are: see needs_more_ranges.
   Result<OfferPtr> replace_offer(const Rid& rid, std::string_view if_match,
                                  const Throughput& throughput);
 

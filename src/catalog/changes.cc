@@ -345,17 +345,6 @@ Result<OfferPtr> Catalog::replace_offer(const Rid& rid, std::string_view if_matc
   const auto current = offer(rid);
   if (!current) return not_found("offer");
   if (!if_match.empty() && !current->etag().matches(if_match)) return precondition_failed("offer");
-  if (const auto owner = container(current->owner)) {
-    const auto served = static_cast<std::int64_t>(owner->ranges.all().size()) * kRangeUnitsMax;
-    if (throughput.request_units() > served && !owner->definition.partition_key().paths.empty()) {
-      return Error(ErrorCode::NotImplemented,
-                   fmt::format("{} RU/s need more than the {} range(s) of container '{}', and "
-                               "splitting ranges is not implemented yet. Up to {} RU/s are possible, "
-                               "or create the container with the higher throughput.",
-                               throughput.request_units(), owner->ranges.all().size(),
-                               owner->definition.id(), served));
-    }
-  }
   Counters counters = next_counters();
   Offer changed = *current;
   changed.throughput = throughput;

@@ -65,7 +65,7 @@ Result<std::size_t> ChunkDecoder::decode(std::string_view input, std::string& bo
         if (c != '\n') return broken();
         if (chunk_left_ > body_bytes_max_ - body.size()) {
           return Error(ErrorCode::RequestTooLarge,
-                       fmt::format("The request body is larger than the limit of {} bytes.",
+                       fmt::format("Request size is too large: the body is over the limit of {} bytes.",
                                    body_bytes_max_));
         }
         framing_bytes_ = 0;

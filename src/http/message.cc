@@ -3,23 +3,26 @@
 #include <algorithm>
 #include <charconv>
 #include <cstddef>
+#include <iterator>
 
 namespace orrery::http {
 namespace {
+
+// What the headers of a response usually take, so that they are not moved as they grow.
+constexpr std::size_t kLinesBytes = 1024;
 
 bool ends_a_line(char c) { return c == '\r' || c == '\n' || c == '\0'; }
 
 }  // namespace
 
 void Response::add(std::string_view name, std::string_view value) {
+  if (lines_.empty()) lines_.reserve(kLinesBytes);
   lines_.append(name).append(": ");
-  const auto start = lines_.size();
-  lines_.append(value);
-  // Looked for only after the copy: nearly no value has one, and the copy is in the cache.
-  if (value.find_first_of(std::string_view("\r\n\0", 3)) != std::string_view::npos) {
-    lines_.erase(std::remove_if(lines_.begin() + static_cast<std::ptrdiff_t>(start), lines_.end(),
-                                ends_a_line),
-                 lines_.end());
+  if (std::none_of(value.begin(), value.end(), ends_a_line)) {
+    lines_.append(value);
+  } else {
+    std::copy_if(value.begin(), value.end(), std::back_inserter(lines_),
+                 [](char c) { return !ends_a_line(c); });
   }
   lines_.append("\r\n");
 }
@@ -27,7 +30,7 @@ void Response::add(std::string_view name, std::string_view value) {
 void Response::add(std::string_view name, std::uint64_t value) {
   char digits[20];
   const auto end = std::to_chars(digits, digits + sizeof digits, value).ptr;
-  lines_.append(name).append(": ").append(digits, end).append("\r\n");
+  add(name, std::string_view(digits, end));
 }
 
 }  // namespace orrery::http

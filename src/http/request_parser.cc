@@ -40,7 +40,7 @@ Error bad_request(std::string_view what) {
 Error too_large(std::size_t body_bytes_max) {
   return Error(
       ErrorCode::RequestTooLarge,
-      fmt::format("The request body is larger than the limit of {} bytes.", body_bytes_max));
+      fmt::format("Request size is too large: the body is over the limit of {} bytes.", body_bytes_max));
 }
 
 }  // namespace

@@ -308,6 +308,23 @@ Scalar scalar_at(dom::element value, std::span<const std::string> path) {
   return scalar_of(value);
 }
 
+/// Whether the number at `path` is written -0. The DOM has only 0 for it, but as a partition key they
+/// are two.
+bool is_minus_zero_at(const std::string& text, std::span<const std::string> path) {
+  thread_local simdjson::ondemand::parser parser;
+  simdjson::ondemand::document document;
+  if (parser.iterate(text.data(), text.size(), text.capacity()).get(document)) return false;
+  simdjson::ondemand::object object;
+  if (document.get_object().get(object)) return false;
+  simdjson::ondemand::value value;
+  for (std::size_t level = 0; level < path.size(); ++level) {
+    if (level > 0 && value.get_object().get(object)) return false;
+    if (object.find_field_unordered(path[level]).get(value)) return false;
+  }
+  const std::string_view token = value.raw_json_token();
+  return token.starts_with("-0");
+}
+
 TtlMember ttl_of(dom::element value) {
   const TtlMember invalid{TtlMember::Kind::Invalid, 0};
   if (!value.is_number()) return invalid;
@@ -482,7 +499,13 @@ Result<DocumentText> DocumentText::parse(std::string_view body,
     return bad(fmt::format("The document has the member '{}' twice.", *name));
   }
   document.wanted_.reserve(wanted.size());
-  for (const MemberPath& path : wanted) document.wanted_.push_back(scalar_at(root, path));
+  for (const MemberPath& path : wanted) {
+    Scalar& found = document.wanted_.emplace_back(scalar_at(root, path));
+    const auto* number = std::get_if<double>(&found);
+    if (number != nullptr && *number == 0 && text.contains("-0") && is_minus_zero_at(text, path)) {
+      found = -0.0;
+    }
+  }
   if (own_parser) names = {};
 
   trim_end(text);

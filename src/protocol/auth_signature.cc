@@ -195,6 +195,10 @@ bool MasterKey::verify(const SignedContent& content, std::string_view signature)
   return equals(false) || (!content.date.empty() && equals(true));
 }
 
+bool equal_in_constant_time(std::string_view a, std::string_view b) {
+  return a.size() == b.size() && CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
+}
+
 Result<AuthorizationHeader> parse_authorization(std::string_view header) {
   if (header.empty()) {
     return Error(ErrorCode::Unauthorized, "The authorization header is missing");

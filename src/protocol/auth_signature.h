@@ -49,6 +49,9 @@ class MasterKey {
   std::unique_ptr<State> state_;
 };
 
+/// Takes as long for any two texts of the same length.
+bool equal_in_constant_time(std::string_view a, std::string_view b);
+
 struct AuthorizationHeader {
   std::string type;       ///< lower-cased: "master", "resource", "aad", …
   std::string version;

@@ -123,6 +123,8 @@ inline constexpr HeaderName kOfferIsRuPerMinuteEnabled =
     "x-ms-offer-is-ru-per-minute-throughput-enabled";
 inline constexpr HeaderName kDisableRuPerMinuteUsage =
     "x-ms-documentdb-disable-ru-per-minute-usage";
+inline constexpr HeaderName kMigrateToAutopilot = "x-ms-cosmos-migrate-offer-to-autopilot";
+inline constexpr HeaderName kMigrateToManual = "x-ms-cosmos-migrate-offer-to-manual-throughput";
 inline constexpr HeaderName kMinThroughput = "x-ms-cosmos-min-throughput";
 inline constexpr HeaderName kOfferReplacePending = "x-ms-offer-replace-pending";
 inline constexpr HeaderName kPopulateQuotaInfo = "x-ms-documentdb-populatequotainfo";

@@ -52,10 +52,11 @@ def test_large_item_costs_by_its_size(container, kilobytes):
 
 @pytest.mark.parametrize("policy, leaves", [
     ({"indexingMode": "consistent", "includedPaths": [{"path": "/*"}], "excludedPaths": [{"path": "/skipped/*"}]}, 3),
-    ({"indexingMode": "consistent", "includedPaths": [{"path": "/n/?"}], "excludedPaths": [{"path": "/*"}]}, 1),
-    ({"indexingMode": "consistent", "includedPaths": [], "excludedPaths": [{"path": "/*"}]}, 0),
+    ({"indexingMode": "consistent", "includedPaths": [{"path": "/n/?"}], "excludedPaths": [{"path": "/*"}]}, 2),
+    ({"indexingMode": "consistent", "includedPaths": [], "excludedPaths": [{"path": "/*"}]}, 1),
     ({"indexingMode": "none", "automatic": False}, 0)], ids=["one excluded", "one included", "all excluded", "no index"])
 def test_only_indexed_leaves_cost(db, policy, leaves):
+    # `id` is always indexed, but for mode none.
     container = db.create_container({"indexingPolicy": policy})
     document = {"id": "x", "pk": "a", "n": 1, "skipped": {"a": 1, "b": 2}}
     assert_charge(container.create(document).expect(201), create_charge(1, leaves))

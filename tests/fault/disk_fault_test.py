@@ -37,6 +37,8 @@ BUILD = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "bu
 WRITERS = 8
 WRITES_PER_PHASE = 400
 REFUSALS_PER_PHASE = 60
+FAULT_SECONDS_MIN = 1  # long enough for attempts to recover
+FLICKERS = 30
 ROUNDS = 3
 PHASE_SECONDS_MAX = 60
 RECOVERY_SECONDS_MAX = 20
@@ -128,17 +130,25 @@ class DiskTest:
         self.disk.set(fault)
         self.must_refuse_since = time.monotonic()
 
+    def flicker_disk(self, fault):
+        """The disk comes and goes, so that recovery itself is struck."""
+        self.must_refuse_since = None
+        for number in range(FLICKERS):
+            self.disk.set(fault_disk.NONE if number % 2 == 0 else fault)
+            threading.Event().wait(self.random.uniform(0.002, 0.12))
+
     def mend_disk(self):
         self.must_refuse_since = None
         self.disk.set(fault_disk.NONE)
 
     def expect_refusals(self, meanwhile=lambda: None):
         """With the disk refusing and the writers running."""
-        refusals = self.refusals
+        refusals, began = self.refusals, time.monotonic()
 
         def refused_enough():
             meanwhile()
-            return self.refusals >= refusals + REFUSALS_PER_PHASE or self.promises.violations
+            return (self.refusals >= refusals + REFUSALS_PER_PHASE
+                    and time.monotonic() > began + FAULT_SECONDS_MIN) or self.promises.violations
 
         def not_ready():
             meanwhile()
@@ -225,6 +235,7 @@ def run_with_shim(test, fault):
         threading.Event().wait(test.random.uniform(0, 0.1))
         test.break_disk(fault)
         test.expect_refusals()
+        test.flicker_disk(fault)
         test.mend_disk()
         if test.promises.violations:
             return test.join_writers()

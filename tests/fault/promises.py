@@ -71,7 +71,7 @@ class Range:
     """One physical partition: the LSNs seen in it."""
 
     def __init__(self):
-        self.lsns = set()
+        self.lsns = {}  # LSN -> the write that has it
         self.head = 1
         self.times = []  # (LSN, _ts) of the writes since the last check
         self.last_time = (0, 0)
@@ -207,8 +207,9 @@ class Promises:
     def _take_lsn(self, container, outcome, name):
         place = container.ranges[outcome.range_id]
         if outcome.lsn in place.lsns:
-            self.violate(f"{name}: LSN {outcome.range_id}:{outcome.lsn} was given twice")
-        place.lsns.add(outcome.lsn)
+            self.violate(f"{name}: LSN {outcome.range_id}:{outcome.lsn} was given twice, before "
+                         f"to {place.lsns[outcome.lsn]}")
+        place.lsns[outcome.lsn] = f"{outcome.kind} {name}"
         place.head = max(place.head, outcome.lsn)
         if outcome.document is not None:
             place.times.append((outcome.lsn, outcome.document["_ts"]))
@@ -487,7 +488,8 @@ class Promises:
             head = heads.get(range_id)
             if head is not None and head < place.head:
                 self.violate(f"{where.link}: the head of range {range_id} is {head}, but LSN "
-                             f"{place.head} was acknowledged")
+                             f"{place.head} was acknowledged or read: "
+                             f"{place.lsns[place.head]}")
             if head is not None:
                 unknown += max(0, head - 1 - len(place.lsns))
             place.times.sort()

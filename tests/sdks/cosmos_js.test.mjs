@@ -95,7 +95,7 @@ for (const [scheme, endpoint] of Object.entries(ENDPOINTS)) {
         assert.equal(resource.consistencyPolicy, "Session");
         assert.equal(resource.writableLocations.length, 1);
         assert.equal(resource.writableLocations[0].databaseAccountEndpoint.split(":")[0], scheme);
-        assert.equal(resource.enableMultipleWritableLocations, false);
+        assert.ok(!resource.enableMultipleWritableLocations);
       });
 
       it("refuses a wrong key with 401", async () => {

@@ -10,6 +10,7 @@ import os
 import threading
 import unittest
 import uuid
+from urllib.parse import quote
 import warnings
 
 import azure.cosmos.cosmos_client as cosmos_client
@@ -308,7 +309,7 @@ class SdkTest:
             session.CreateItem(link, {"id": str(n), "pk": n})
             self.assertRegex(session.last_response_headers["x-ms-session-token"], r"^\d+:-1#\d+$")
             self.assertEqual(session.ReadItem(f"{link}/docs/{n}", {"partitionKey": n})["pk"], n)
-        self.assertRegex(session.session.get_session_token(link), r"^\d+:-1#\d+(,\d+:-1#\d+)+$")
+        self.assertRegex(session.session.get_session_token(quote(link)), r"^\d+:-1#\d+(,\d+:-1#\d+)+$")
         self.assertEqual(len(list(session.ReadItems(link))), 20)
 
     def test_session_survives_a_container_made_anew(self):

@@ -1,0 +1,75 @@
+# Orrery's front door. Each target installs what it needs, then builds, then does what it is called.
+SHELL := /bin/bash
+.DEFAULT_GOAL := build
+.PHONY: serve build test asan tsan bench crash fuzz format tidy packages npm clean
+
+JOBS ?= $(shell nproc)
+CMAKE_ARGS := -DCMAKE_CXX_COMPILER_LAUNCHER=ccache
+export CCACHE_SLOPPINESS := pch_defines,time_macros
+CTEST := ctest --output-on-failure --no-tests=error
+
+# make serve: build the release binary and run it on its defaults.
+serve: build
+	./build/orrery serve
+
+build: packages
+	cmake --preset release $(CMAKE_ARGS) > /dev/null
+	cmake --build build --target orrery -j $(JOBS)
+
+# make test: every test. make test ONLY=contract runs those whose name matches.
+test: packages npm
+	cmake --preset release $(CMAKE_ARGS) > /dev/null
+	cmake --build build -j $(JOBS)
+	cd build && $(CTEST) $(if $(ONLY),-R '$(ONLY)')
+
+# The unit and contract tests under sanitizers. Suppressions and options live in tests/sanitizers.
+asan: packages
+	cmake --preset asan $(CMAKE_ARGS) > /dev/null
+	cmake --build build-asan -j $(JOBS)
+	cd build-asan && ASAN_OPTIONS=detect_stack_use_after_return=1 \
+	  UBSAN_OPTIONS=print_stacktrace=1 $(CTEST) -L 'unit|contract|fuzz'
+
+tsan: packages
+	cmake --preset tsan $(CMAKE_ARGS) > /dev/null
+	cmake --build build-tsan -j $(JOBS)
+	cd build-tsan && TSAN_OPTIONS="halt_on_error=1 second_deadlock_stack=1" $(CTEST) -L 'unit|contract'
+
+# make bench: every row, a few minutes. make bench ONLY=point-read-cpu runs one.
+bench: packages
+	@sh scripts/install.sh bench/packages.txt
+	cmake --preset release $(CMAKE_ARGS) > /dev/null
+	cmake --build build --target orrery orrery_load rocksdb_baseline -j $(JOBS)
+	/usr/bin/python3 bench/run.py $(if $(ONLY),--only $(ONLY))
+
+# make crash KILLS=1000 SEED=42: kill the server until it breaks a promise.
+KILLS ?= 200
+crash: build
+	/usr/bin/python3 tests/fault/crash_test.py --binary build/orrery --kills $(KILLS) $(if $(SEED),--seed $(SEED))
+
+# make fuzz DURATION=300: each fuzz target for that many seconds.
+DURATION ?= 60
+fuzz: packages
+	cmake --preset fuzz $(CMAKE_ARGS) > /dev/null
+	cmake --build build-fuzz --target fuzzers -j $(JOBS)
+	sh tests/fuzz/run.sh build-fuzz $(DURATION)
+
+format: packages
+	@sh scripts/install.sh scripts/format-packages.txt
+	git ls-files '*.cc' '*.h' | xargs clang-format-19 -i
+
+tidy: packages
+	@sh scripts/install.sh scripts/format-packages.txt
+	cmake --preset release $(CMAKE_ARGS) > /dev/null
+	cmake --build build -j $(JOBS)
+	git ls-files 'src/*.cc' | grep -v _fuzz | xargs -P $(JOBS) -n 4 clang-tidy-19 --quiet -p build
+
+packages:
+	@sh scripts/install.sh packages.txt
+
+npm: packages
+	@sh scripts/install.sh --node
+	@cd tests/sdks && if [ ! -d node_modules ] || [ package-lock.json -nt node_modules ]; then \
+	  npm ci --no-audit --no-fund --loglevel=error && touch node_modules; fi
+
+clean:
+	rm -rf build build-*

@@ -1,0 +1,229 @@
+#include "storage/records.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "storage/keys.h"
+
+namespace orrery::storage {
+namespace {
+
+
+constexpr UnixSeconds kTime = 1'743'508'800;
+
+std::string hex(std::string_view bytes) {
+  std::string out;
+  for (const unsigned char byte : bytes) {
+    out.push_back("0123456789abcdef"[byte >> 4]);
+    out.push_back("0123456789abcdef"[byte & 15]);
+  }
+  return out;
+}
+
+// ── keys ─────────────────────────────────────────────────────────────────────────────────────────
+
+TEST(KeysTest, ALogKeyIsPartitionLsnAndIndexInBigEndian) {
+  const auto key = log_key(PartitionNumber{0x01020304}, {Lsn{0x1122334455667788}, 0xA1B2C3D4});
+  EXPECT_EQ(hex(key), "01020304" "1122334455667788" "a1b2c3d4");
+  EXPECT_EQ(key.size(), kLogKeySize);
+  EXPECT_EQ(log_position(key), (LogPosition{Lsn{0x1122334455667788}, 0xA1B2C3D4}));
+}
+
+TEST(KeysTest, ARidKeyIsPartitionAndDocumentNumber) {
+  const auto number = DocumentNumber::make(RangeId{3}, 9);
+  const auto key = rid_key(PartitionNumber{1}, number);
+  EXPECT_EQ(hex(key), "00000001" "0000030000000009");
+  EXPECT_EQ(key.size(), kRidKeySize);
+  EXPECT_EQ(document_number(key), number);
+}
+
+TEST(KeysTest, ByteOrderOfLogKeysIsTheOrderOfChanges) {
+  // Values at which a little-endian or decimal encoding would sort wrongly.
+  std::vector<std::string> keys;
+  for (const std::uint32_t partition : {1u, 255u, 256u}) {
+    for (const std::uint64_t lsn : {2ull, 9ull, 10ull, 255ull, 256ull, 1ull << 32, 1ull << 40}) {
+      for (const std::uint32_t index : {0u, 1u, 255u, 256u, 70'000u}) {
+        keys.push_back(log_key(PartitionNumber{partition}, {Lsn{lsn}, index}));
+      }
+    }
+  }
+  EXPECT_TRUE(std::ranges::is_sorted(keys));
+}
+
+TEST(KeysTest, APartitionEndsWhereTheNextBegins) {
+  const PartitionNumber partition{255};
+  EXPECT_EQ(partition_end(partition), partition_prefix(PartitionNumber{256}));
+  const auto last = log_key(partition, {Lsn{UINT64_MAX}, UINT32_MAX});
+  EXPECT_LT(partition_prefix(partition), last);
+  EXPECT_LT(last, partition_end(partition));
+}
+
+TEST(KeysTest, IdsSortByEpkThenPartitionKeyThenId) {
+  const PartitionNumber partition{1};
+  const std::vector<std::string> keys = {
+      id_key(partition, {"A", "x", "2"}), id_key(partition, {"A", "x", "9"}),
+      id_key(partition, {"A", "y", "1"}), id_key(partition, {"B", "a", "0"})};
+  EXPECT_TRUE(std::ranges::is_sorted(keys));
+  EXPECT_EQ(keys[0], (partition_prefix(partition) + DocumentKey{"A", "x", "2"}.bytes()));
+}
+
+TEST(KeysTest, IntegersReadBackAsWritten) {
+  std::string out;
+  append_u16(out, 0xFFFE);
+  append_u32(out, 0xFFFFFFFE);
+  append_u64(out, 0xFFFFFFFFFFFFFFFE);
+  EXPECT_EQ(read_u16(out.data()), 0xFFFE);
+  EXPECT_EQ(read_u32(out.data() + 2), 0xFFFFFFFE);
+  EXPECT_EQ(read_u64(out.data() + 6), 0xFFFFFFFFFFFFFFFE);
+}
+
+// ── version records ──────────────────────────────────────────────────────────────────────────────
+
+VersionHeader header() {
+  return {.number = DocumentNumber{42}, .ts = kTime, .own_ttl = kTtlNever, .indexed_leaves = 7};
+}
+
+TEST(VersionRecordTest, ReadsBackWhatWasMade) {
+  const DocumentKey key{"epk", std::string("k\0y", 3), "the id"};
+  const std::string value = VersionRecord::make(header(), key, R"({"id":"the id"})");
+  const auto record = VersionRecord::parse(value);
+  ASSERT_TRUE(record);
+  EXPECT_EQ(record->key(), key);
+  EXPECT_EQ(record->text, R"({"id":"the id"})");
+  EXPECT_EQ(record->header.number, DocumentNumber{42});
+  EXPECT_EQ(record->header.ts, kTime);
+  EXPECT_EQ(record->header.own_ttl, kTtlNever);
+  EXPECT_EQ(record->header.indexed_leaves, 7u);
+}
+
+TEST(VersionRecordTest, TheFormatIsAsDrawn) {
+  const auto value = VersionRecord::make(
+      {.number = DocumentNumber{0x0102}, .ts = 0x1234, .own_ttl = 60, .indexed_leaves = 5},
+      {"E", "KK", "III"}, "{}");
+  EXPECT_EQ(hex(value), "01" "01" "0001" "0002" "0003" "0000000000001234" "0000003c" "00000005"
+                        "0000000000000102" + hex("EKKIII{}"));
+}
+
+TEST(VersionRecordTest, PartsMayBeEmptyAndLong) {
+  const DocumentKey key{"", std::string(4000, 'k'), std::string(1023, 'i')};
+  const std::string text(2 << 20, 't');
+  const std::string value = VersionRecord::make(header(), key, text);
+  const auto record = VersionRecord::parse(value);
+  ASSERT_TRUE(record);
+  EXPECT_EQ(record->key(), key);
+  EXPECT_EQ(record->text, text);
+}
+
+TEST(VersionRecordTest, WhateverIsCutShortBeforeTheTextIsRefused) {
+  const std::string value = VersionRecord::make(header(), {"epk", "key", "id"}, "{}");
+  const std::size_t before_text = value.size() - 2;
+  for (std::size_t size = 0; size < before_text; ++size) {
+    EXPECT_FALSE(VersionRecord::parse(std::string_view(value).substr(0, size))) << size;
+  }
+}
+
+TEST(VersionRecordTest, OtherFormatsAndKindsAreRefused) {
+  std::string value = VersionRecord::make(header(), {"epk", "key", "id"}, "{}");
+  value[0] = 2;
+  EXPECT_FALSE(VersionRecord::parse(value));
+  value[0] = 1;
+  value[1] = 2;
+  EXPECT_FALSE(VersionRecord::parse(value));
+}
+
+// ── entries, positions, heads ────────────────────────────────────────────────────────────────────
+
+TEST(IdEntryTest, ReadsBackWhatWasMade) {
+  const IdEntry entry{{Lsn{77}, 3}, header(), 4711};
+  const auto copy = IdEntry::parse(entry.make());
+  ASSERT_TRUE(copy);
+  EXPECT_EQ(copy->position, entry.position);
+  EXPECT_EQ(copy->header.number, entry.header.number);
+  EXPECT_EQ(copy->header.ts, entry.header.ts);
+  EXPECT_EQ(copy->header.own_ttl, entry.header.own_ttl);
+  EXPECT_EQ(copy->header.indexed_leaves, entry.header.indexed_leaves);
+  EXPECT_EQ(copy->text_size, 4711u);
+  EXPECT_EQ(copy->etag(), ETag(Lsn{77}, kTime));
+}
+
+TEST(IdEntryTest, TheFormatIsAsDrawn) {
+  const IdEntry entry{{Lsn{0x0A}, 0x0B},
+                      {.number = DocumentNumber{0x0C}, .ts = 0x0D, .own_ttl = -1,
+                       .indexed_leaves = 0x0F},
+                      0x0E};
+  EXPECT_EQ(hex(entry.make()), "01" "000000" "0000000b" "000000000000000a" "000000000000000c"
+                               "000000000000000d" "ffffffff" "0000000e" "0000000f");
+}
+
+TEST(PositionTest, ReadsBackWhatWasMade) {
+  const LogPosition position{Lsn{1ull << 40}, 9};
+  EXPECT_EQ(parse_position_value(make_position_value(position)), position);
+  EXPECT_EQ(hex(make_position_value({Lsn{2}, 1})), "01" "0000000000000002" "00000001");
+}
+
+TEST(HeadTest, ReadsBackWhatWasMade) {
+  const Head head{.lsn = Lsn{5}, .ts = kTime, .document_sequence = 6, .history_begin = Lsn{2},
+                  .documents = 3, .text_bytes = 1'000'000'000'000};
+  EXPECT_EQ(Head::parse(head.make()), head);
+}
+
+TEST(HeadTest, ANewPartitionsHeadIsOne) {
+  EXPECT_EQ(Head{}.lsn, Lsn{1});
+  EXPECT_EQ(Head{}.history_begin, Lsn{1});
+  EXPECT_EQ(Head{}.documents, 0u);
+}
+
+TEST(FixedSizeValuesTest, AreRefusedWhenCutShortProlongedOrOfAnotherFormat) {
+  const auto refused = [](std::string value, auto parse) {
+    for (std::size_t size = 0; size < value.size(); ++size) {
+      EXPECT_FALSE(parse(std::string_view(value).substr(0, size))) << size;
+    }
+    EXPECT_FALSE(parse(value + "x"));
+    value[0] = 9;
+    EXPECT_FALSE(parse(value));
+  };
+  refused(IdEntry{}.make(), IdEntry::parse);
+  refused(make_position_value({}), parse_position_value);
+  refused(Head{}.make(), Head::parse);
+}
+
+// ── expiry ───────────────────────────────────────────────────────────────────────────────────────
+
+struct ExpiryCase {
+  std::optional<std::int32_t> default_ttl;
+  std::int32_t own_ttl;
+  std::int32_t age;
+  bool gone;
+};
+
+class ExpiryTest : public testing::TestWithParam<ExpiryCase> {};
+
+TEST_P(ExpiryTest, FollowsTheDocumentsOwnTtlWithinWhatTheContainerAllows) {
+  const auto& given = GetParam();
+  EXPECT_EQ(expired(kTime, given.own_ttl, given.default_ttl, kTime + given.age), given.gone);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Matrix, ExpiryTest,
+    testing::Values(
+        // TTL is off: a document's own TTL does not count.
+        ExpiryCase{{}, kTtlAbsent, 1'000'000, false}, ExpiryCase{{}, 1, 1'000'000, false},
+        ExpiryCase{{}, kTtlNever, 1'000'000, false},
+        // On without a default: only a document's own counts.
+        ExpiryCase{-1, kTtlAbsent, 1'000'000, false}, ExpiryCase{-1, kTtlNever, 1'000'000, false},
+        ExpiryCase{-1, 10, 9, false}, ExpiryCase{-1, 10, 10, true}, ExpiryCase{-1, 10, 11, true},
+        // A default, which a document's own overrides in either direction.
+        ExpiryCase{60, kTtlAbsent, 59, false}, ExpiryCase{60, kTtlAbsent, 60, true},
+        ExpiryCase{60, 10, 10, true}, ExpiryCase{60, 100, 60, false}, ExpiryCase{60, 100, 100, true},
+        ExpiryCase{60, kTtlNever, 1'000'000, false},
+        // A clock that was set back makes nothing expire, and the longest TTL does not overflow.
+        ExpiryCase{60, kTtlAbsent, -1'000'000, false},
+        ExpiryCase{INT32_MAX, kTtlAbsent, 1'000'000, false},
+        ExpiryCase{60, INT32_MAX, 1'000'000, false}));
+
+}  // namespace
+}  // namespace orrery::storage

@@ -1,0 +1,458 @@
+#include "storage/store.h"
+
+#include <atomic>
+#include <fstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "storage/test_store.h"
+
+namespace orrery::storage {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Pair;
+
+class StoreTest : public testing::Test {
+ protected:
+  Result<> put(std::string_view key, std::string_view value, Family family = Family::Log) {
+    Batch batch;
+    batch.put(family, key, value);
+    return commit(*store, batch);
+  }
+  /// The value, or the outcome in brackets.
+  std::string get(std::string_view key, Family family = Family::Log, Tier tier = Tier::Disk) const {
+    std::string value;
+    switch (store->get(family, key, value, tier)) {
+      case Lookup::Found: return value;
+      case Lookup::Missing: return "<missing>";
+      case Lookup::Unknown: return "<unknown>";
+      case Lookup::Failed: return "<failed>";
+    }
+    return "<?>";
+  }
+  void reopen() {
+    store.reset();
+    store = open_store(directory.path());
+  }
+  void write_format(std::string_view line) {
+    std::ofstream(directory.path() / "format", std::ios::trunc) << line;
+  }
+
+  TemporaryDirectory directory;
+  std::unique_ptr<Store> store = open_store(directory.path());
+};
+
+// ── commits and reads ────────────────────────────────────────────────────────────────────────────
+
+TEST_F(StoreTest, WhatWasCommittedIsRead) {
+  ASSERT_TRUE(put("k", "v"));
+  EXPECT_EQ(get("k"), "v");
+  EXPECT_EQ(get("other"), "<missing>");
+}
+
+TEST_F(StoreTest, FamiliesDoNotSeeEachOther) {
+  ASSERT_TRUE(put("k", "log", Family::Log));
+  ASSERT_TRUE(put("k", "ids", Family::Ids));
+  EXPECT_EQ(get("k", Family::Log), "log");
+  EXPECT_EQ(get("k", Family::Ids), "ids");
+  EXPECT_EQ(get("k", Family::Rids), "<missing>");
+}
+
+TEST_F(StoreTest, WhatIsInMemoryIsReadWithoutTheDisk) {
+  ASSERT_TRUE(put("k", "v"));
+  EXPECT_EQ(get("k", Family::Log, Tier::Memory), "v");
+  EXPECT_EQ(get("other", Family::Log, Tier::Memory), "<missing>");
+}
+
+TEST_F(StoreTest, WhatIsNotInMemoryIsUnknownThere) {
+  // Above what is worth a flush, so that the next opening has it in tables only.
+  ASSERT_TRUE(put("k", std::string(3 << 20, 'x')));
+  store->flush();
+  reopen();
+  EXPECT_EQ(get("k", Family::Log, Tier::Memory), "<unknown>");
+  EXPECT_EQ(get("k").size(), 3u << 20);
+}
+
+TEST_F(StoreTest, AReadReusesItsBufferWhateverItHeld) {
+  ASSERT_TRUE(put("k", "short"));
+  std::string value(1000, 'x');
+  ASSERT_EQ(store->get(Family::Log, "k", value, Tier::Disk), Lookup::Found);
+  EXPECT_EQ(value, "short");
+}
+
+TEST_F(StoreTest, SeveralBatchesAreOneCommitInTheirOrder) {
+  Batch first, second;
+  first.put(Family::Log, "a", "1");
+  first.put(Family::Log, "b", "1");
+  second.put(Family::Log, "a", "2");
+  second.erase(Family::Log, "b");
+  const Batch* const batches[] = {&first, &second};
+  ASSERT_TRUE(store->commit(batches));
+  EXPECT_EQ(get("a"), "2");
+  EXPECT_EQ(get("b"), "<missing>");
+}
+
+TEST_F(StoreTest, AnEmptyCommitSucceeds) {
+  const Batch batch;
+  EXPECT_TRUE(commit(*store, batch));
+  EXPECT_TRUE(store->commit({}));
+}
+
+TEST_F(StoreTest, EachKindOfErasureTakesAwayWhatItNames) {
+  Batch batch;
+  for (const auto* key : {"a", "b", "c", "d", "e"}) batch.put(Family::Log, key, "v");
+  ASSERT_TRUE(commit(*store, batch));
+  Batch erasures;
+  erasures.erase(Family::Log, "a");
+  erasures.erase_single(Family::Log, "b");
+  erasures.erase_range(Family::Log, "c", "e");
+  erasures.erase(Family::Log, "never there");
+  ASSERT_TRUE(commit(*store, erasures));
+  const auto snapshot = store->snapshot();
+  ASSERT_TRUE(snapshot);
+  EXPECT_THAT(contents(*snapshot, Family::Log), ElementsAre(Pair("e", "v")));
+}
+
+TEST_F(StoreTest, WhatIsPutAndErasedInOneBatchIsNotThere) {
+  Batch batch;
+  batch.put(Family::Log, "k", "v");
+  batch.erase_single(Family::Log, "k");
+  ASSERT_TRUE(commit(*store, batch));
+  EXPECT_EQ(get("k"), "<missing>");
+}
+
+TEST_F(StoreTest, ErasuresHoldAfterReopening) {
+  ASSERT_TRUE(put("a", "v"));
+  ASSERT_TRUE(put("b", "v"));
+  reopen();
+  Batch erasures;
+  erasures.erase_single(Family::Log, "a");
+  ASSERT_TRUE(commit(*store, erasures));
+  reopen();
+  EXPECT_EQ(get("a"), "<missing>");
+  EXPECT_EQ(get("b"), "v");
+}
+
+TEST_F(StoreTest, DroppingTheFilesOfARangeLeavesItsNeighboursAlone) {
+  Batch batch;
+  for (const auto* key : {"a1", "b1", "b2", "c1"}) batch.put(Family::Log, key, "v");
+  ASSERT_TRUE(commit(*store, batch));
+  Batch erasures;
+  erasures.erase_range(Family::Log, "b", "c");
+  ASSERT_TRUE(commit(*store, erasures));
+  store->drop_files(Family::Log, "b", "c");
+  const auto snapshot = store->snapshot();
+  ASSERT_TRUE(snapshot);
+  EXPECT_THAT(contents(*snapshot, Family::Log), ElementsAre(Pair("a1", "v"), Pair("c1", "v")));
+}
+
+// ── snapshots and cursors ────────────────────────────────────────────────────────────────────────
+
+TEST_F(StoreTest, ASnapshotDoesNotSeeWhatComesAfterIt) {
+  ASSERT_TRUE(put("a", "old"));
+  ASSERT_TRUE(put("b", "old"));
+  auto snapshot = store->snapshot();
+  ASSERT_TRUE(snapshot);
+  ASSERT_TRUE(put("a", "new"));
+  ASSERT_TRUE(put("c", "new"));
+  Batch erasures;
+  erasures.erase(Family::Log, "b");
+  ASSERT_TRUE(commit(*store, erasures));
+
+  EXPECT_THAT(contents(*snapshot, Family::Log), ElementsAre(Pair("a", "old"), Pair("b", "old")));
+  std::string value;
+  EXPECT_EQ(snapshot->get(Family::Log, "a", value), Lookup::Found);
+  EXPECT_EQ(value, "old");
+  EXPECT_EQ(snapshot->get(Family::Log, "c", value), Lookup::Missing);
+
+  snapshot = store->snapshot();
+  EXPECT_THAT(contents(*snapshot, Family::Log), ElementsAre(Pair("a", "new"), Pair("c", "new")));
+}
+
+TEST_F(StoreTest, ASnapshotOfSeveralFamiliesIsOfOneMoment) {
+  std::atomic<bool> stop{false};
+  std::thread writer([&] {
+    for (std::uint64_t i = 0; !stop; ++i) {
+      Batch batch;
+      batch.put(Family::Log, "k", std::to_string(i));
+      batch.put(Family::Ids, "k", std::to_string(i));
+      if (!commit(*store, batch)) break;
+    }
+  });
+  for (int i = 0; i < 200; ++i) {
+    const auto snapshot = store->snapshot();
+    std::string log = "none", ids = "none";
+    snapshot->get(Family::Log, "k", log);
+    snapshot->get(Family::Ids, "k", ids);
+    EXPECT_EQ(log, ids);
+  }
+  stop = true;
+  writer.join();
+}
+
+TEST_F(StoreTest, ACursorWalksFromItsLowerBoundToBeforeItsUpper) {
+  Batch batch;
+  for (const auto* key : {"a", "b", "c", "d"}) batch.put(Family::Log, key, key);
+  ASSERT_TRUE(commit(*store, batch));
+  const auto snapshot = store->snapshot();
+  ASSERT_TRUE(snapshot);
+  const auto keys = [&](std::string_view lower, std::string_view upper) {
+    std::string found;
+    for (const auto& [key, value] : contents(*snapshot, Family::Log, lower, upper)) found += key;
+    return found;
+  };
+  EXPECT_EQ(keys("b", "d"), "bc");
+  EXPECT_EQ(keys("", "zzz"), "abcd");
+  EXPECT_EQ(keys("bb", "cc"), "c");
+  EXPECT_EQ(keys("c", "c"), "");
+  EXPECT_EQ(keys("x", "z"), "");
+}
+
+TEST_F(StoreTest, ACursorThatSeeksStaysBelowItsUpperBound) {
+  Batch batch;
+  for (const auto* key : {"a", "b", "c", "d"}) batch.put(Family::Log, key, key);
+  ASSERT_TRUE(commit(*store, batch));
+  const auto snapshot = store->snapshot();
+  ASSERT_TRUE(snapshot);
+  auto cursor = snapshot->cursor(Family::Log, "a", "d", Snapshot::Access::Scan);
+  cursor.seek("c");
+  ASSERT_TRUE(cursor.valid());
+  EXPECT_EQ(cursor.key(), "c");
+  cursor.seek("d");
+  EXPECT_FALSE(cursor.valid());
+  EXPECT_TRUE(cursor.status());
+  cursor.seek("a");
+  ASSERT_TRUE(cursor.valid());
+  EXPECT_EQ(cursor.value(), "a");
+}
+
+TEST_F(StoreTest, ACursorKeepsItsBoundWhenItIsMoved) {
+  Batch batch;
+  for (const auto* key : {"a", "b", "c"}) batch.put(Family::Log, key, key);
+  ASSERT_TRUE(commit(*store, batch));
+  const auto snapshot = store->snapshot();
+  ASSERT_TRUE(snapshot);
+  std::vector<Snapshot::Cursor> cursors;
+  // Short enough to lie inside the string object, which moves with it.
+  cursors.push_back(snapshot->cursor(Family::Log, "a", "c"));
+  cursors.push_back(snapshot->cursor(Family::Log, "b", "c"));
+  for (auto& cursor : cursors) {
+    while (cursor.valid()) cursor.next();
+    EXPECT_TRUE(cursor.status());
+  }
+  cursors[0].seek("b");
+  ASSERT_TRUE(cursors[0].valid());
+  cursors[0].next();
+  EXPECT_FALSE(cursors[0].valid());
+}
+
+// ── restarts and formats ─────────────────────────────────────────────────────────────────────────
+
+TEST_F(StoreTest, ReopeningKeepsWhatWasCommitted) {
+  ASSERT_TRUE(put("small", "v"));
+  reopen();
+  EXPECT_EQ(get("small"), "v");
+  ASSERT_TRUE(put("large", std::string(3 << 20, 'x')));
+  store->flush();
+  reopen();
+  EXPECT_EQ(get("small"), "v");
+  EXPECT_EQ(get("large").size(), 3u << 20);
+}
+
+TEST_F(StoreTest, AStoreThatIsOpenCannotBeOpenedTwice) {
+  const auto second = try_open_store(directory.path());
+  ASSERT_FALSE(second);
+  EXPECT_EQ(second.error().code(), ErrorCode::Unavailable);
+}
+
+TEST_F(StoreTest, AStoreOfAnotherFormatIsRefusedAndLeftAlone) {
+  ASSERT_TRUE(put("k", "v"));
+  store.reset();
+  write_format("orrery store format 99\n");
+  const auto refused = try_open_store(directory.path());
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code(), ErrorCode::Unavailable);
+  EXPECT_THAT(refused.error().message(), HasSubstr("orrery store format 99"));
+
+  write_format("orrery store format 1\n");
+  store = open_store(directory.path());
+  EXPECT_EQ(get("k"), "v");
+}
+
+TEST_F(StoreTest, AStoreWithoutItsFormatFileIsRefused) {
+  store.reset();
+  std::filesystem::remove(directory.path() / "format");
+  const auto refused = try_open_store(directory.path());
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code(), ErrorCode::Unavailable);
+  EXPECT_THAT(refused.error().message(), HasSubstr("no 'format' file"));
+  EXPECT_FALSE(std::filesystem::exists(directory.path() / "format"))
+      << "a refusal must not make the next start believe the store";
+}
+
+TEST(StoreOpenTest, ADirectoryThatCannotBeMadeIsNamed) {
+  const TemporaryDirectory directory;
+  std::ofstream(directory.path() / "file") << "not a directory";
+  const auto refused = try_open_store(directory.path() / "file" / "data");
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code(), ErrorCode::Unavailable);
+  EXPECT_THAT(refused.error().message(), HasSubstr((directory.path() / "file").string()));
+}
+
+TEST(StoreOpenTest, AFirstStartOnAFullDiskCanBeRepeatedOnceThereIsSpace) {
+  const TemporaryDirectory directory;
+  {
+    const FullDisk full;
+    const auto refused = try_open_store(directory.path());
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code(), ErrorCode::Unavailable);
+  }
+  const auto store = try_open_store(directory.path());
+  EXPECT_TRUE(store) << store.error().message();
+}
+
+TEST(StoreOpenTest, AFirstStartThatWasKilledBeforeItHadAStoreCanBeRepeated) {
+  // What a kill between making the format file and filling it leaves behind.
+  const TemporaryDirectory directory;
+  std::ofstream(directory.path() / "format", std::ios::trunc).flush();
+  const auto store = try_open_store(directory.path());
+  EXPECT_TRUE(store) << store.error().message();
+}
+
+// ── disk errors ──────────────────────────────────────────────────────────────────────────────────
+
+/// Files that are smaller than this can still be written, RocksDB's own diagnostics among them.
+constexpr std::size_t kFileBytesMax = 1 << 20;
+
+/// More than fits into one file of that size.
+Batch too_large(const std::string& name) {
+  Batch batch;
+  for (int i = 0; i < 4; ++i) {
+    batch.put(Family::Log, name + std::to_string(i), std::string(kFileBytesMax, 'x'));
+  }
+  batch.put(Family::Heads, name, "head");
+  return batch;
+}
+
+TEST_F(StoreTest, AfterAFailedCommitNothingIsCommittedUntilRecovery) {
+  ASSERT_TRUE(put("before", "v"));
+  {
+    const FullDisk full(kFileBytesMax);
+    const auto failed = commit(*store, too_large("lost"));
+    ASSERT_FALSE(failed);
+    EXPECT_EQ(failed.error().code(), ErrorCode::Unavailable);
+    EXPECT_EQ(get("before"), "v") << "reads go on";
+    EXPECT_FALSE(store->recover()) << "the disk is still full";
+    EXPECT_EQ(get("before"), "v");
+  }
+  // The disk takes writes again, but what the store remembers has not been settled.
+  const auto refused = put("early", "v");
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code(), ErrorCode::Unavailable);
+
+  ASSERT_TRUE(store->recover());
+  EXPECT_EQ(get("before"), "v");
+  EXPECT_EQ(get("early"), "<missing>");
+  ASSERT_TRUE(put("after", "v"));
+  const auto lost = get("lost", Family::Heads);
+  reopen();
+  EXPECT_EQ(get("before"), "v");
+  EXPECT_EQ(get("after"), "v");
+  EXPECT_EQ(get("lost", Family::Heads), lost) << "what recovery settled must stay so";
+}
+
+TEST_F(StoreTest, AFailedCommitIsThereWhollyOrNotAtAll) {
+  for (int round = 0; round < 3; ++round) {
+    const std::string name = "round" + std::to_string(round) + "-";
+    {
+      const FullDisk full(kFileBytesMax);
+      ASSERT_FALSE(commit(*store, too_large(name)));
+    }
+    ASSERT_TRUE(store->recover());
+    const std::string head = get(name, Family::Heads);
+    for (int i = 0; i < 4; ++i) {
+      EXPECT_EQ(get(name + std::to_string(i)) == "<missing>", head == "<missing>") << name << i;
+    }
+    ASSERT_TRUE(put(name + "after", "v"));
+  }
+}
+
+TEST_F(StoreTest, RecoveringWithoutAFailureChangesNothing) {
+  ASSERT_TRUE(put("k", "v"));
+  EXPECT_TRUE(store->recover());
+  EXPECT_EQ(get("k"), "v");
+}
+
+TEST_F(StoreTest, ReadersGoOnWhileTheStoreIsReopened) {
+  ASSERT_TRUE(put("k", "v"));
+  std::atomic<bool> stop{false};
+  std::atomic<int> reads{0};
+  std::vector<std::thread> readers;
+  for (int i = 0; i < 2; ++i) {
+    readers.emplace_back([&] {
+      while (!stop) {
+        EXPECT_EQ(get("k"), "v");
+        const auto snapshot = store->snapshot();
+        ASSERT_TRUE(snapshot);
+        EXPECT_THAT(contents(*snapshot, Family::Log, "k", "l"), ElementsAre(Pair("k", "v")));
+        ++reads;
+      }
+    });
+  }
+  for (int round = 0; round < 3; ++round) {
+    {
+      const FullDisk full(kFileBytesMax);
+      EXPECT_FALSE(commit(*store, too_large("lost")));
+    }
+    // Whoever reads when the old store is closed also closes it: recovery must wait until that is done,
+    // not only until it has begun.
+    const auto recovered = store->recover();
+    EXPECT_TRUE(recovered) << recovered.error().message();
+    for (int i = 0; i < 100 && !store->recover(); ++i) continue;
+  }
+  stop = true;
+  for (auto& reader : readers) reader.join();
+  EXPECT_GT(reads, 0);
+}
+
+TEST(StoreDeathTest, AnEntirelyFullDiskIsSurvivedAndWritesResumeOnceThereIsSpace) {
+  // In a process of its own: what is at stake is whether it lives.
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto story = [] {
+    const TemporaryDirectory directory;
+    auto store = open_store(directory.path());
+    const auto put = [&](std::string_view key) {
+      Batch batch;
+      batch.put(Family::Log, key, "v");
+      return commit(*store, batch).has_value();
+    };
+    bool as_told = put("before");
+    {
+      const FullDisk full;
+      as_told = as_told && !put("lost") && !store->recover();
+    }
+    as_told = as_told && store->recover() && put("after");
+    store.reset();
+    store = open_store(directory.path());
+    std::string value;
+    as_told = as_told && store->get(Family::Log, "before", value, Tier::Disk) == Lookup::Found &&
+              store->get(Family::Log, "after", value, Tier::Disk) == Lookup::Found;
+    store.reset();
+    return as_told;
+  };
+  EXPECT_EXIT(std::exit(story() ? 0 : 3), testing::ExitedWithCode(0), "");
+}
+
+TEST_F(StoreTest, FiguresAreThere) {
+  ASSERT_TRUE(put("k", std::string(100'000, 'x')));
+  EXPECT_GE(store->stats().memtable_bytes, 100'000u);
+}
+
+}  // namespace
+}  // namespace orrery::storage
