@@ -150,9 +150,10 @@ class Bench:
                  f"127.0.0.1:{port}"], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         try:
             deadline = began + orrery_process.READY_SECONDS_MAX
-            while not first_answer_is_200(port, request):
-                if time.perf_counter() > deadline or process.poll() is not None:
-                    raise RuntimeError("the server does not start")
+            while not (answer := first_answer(port, request)).startswith(b"HTTP/1.1 200"):
+                if process.poll() is not None or time.perf_counter() > deadline:
+                    raise RuntimeError(f"the server does not start: status {process.returncode}, "
+                                       f"answer {answer}\n{orrery_process.log_tail(self.log)}")
                 time.sleep(0.0002)
             return (time.perf_counter() - began) * 1000
         finally:
@@ -424,13 +425,14 @@ def can_connect(port):
         return False
 
 
-def first_answer_is_200(port, request):
+def first_answer(port, request):
+    """The beginning of the answer, empty where nobody listens yet."""
     try:
         with socket.create_connection(("127.0.0.1", port), timeout=5) as connection:
             connection.sendall(request)
-            return connection.recv(4096).startswith(b"HTTP/1.1 200")
+            return connection.recv(4096)
     except OSError:
-        return False
+        return b""
 
 
 ROWS = {

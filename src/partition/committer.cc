@@ -1,5 +1,6 @@
 #include "partition/committer.h"
 
+#include <algorithm>
 #include <future>
 #include <utility>
 
@@ -33,9 +34,11 @@ void Committer::stop() {
   }
 }
 
-void Committer::submit(Staged staged) {
+void Committer::submit(Staged staged, WhenFull when_full) {
   std::unique_lock lock(mutex_);
-  space_.wait(lock, [this] { return stopped_ || queued_bytes_ <= limits_.queued_bytes_max; });
+  if (when_full == WhenFull::Wait) {
+    space_.wait(lock, [this] { return stopped_ || !is_full(); });
+  }
   if (stopped_) {
     lock.unlock();
     staged.done(Error(ErrorCode::Unavailable, "the server is stopping"));
@@ -128,6 +131,18 @@ void Committer::commit_group(std::vector<Staged>& group) {
   for (const Staged& staged : group) {
     if (accepts() && staged.epoch == now) batches.push_back(&staged.batch);
   }
+  // Heads last, and of each partition only the newest: the committer's order is theirs.
+  storage::Batch heads;
+  std::vector<PartitionNumber> seen;
+  for (auto staged = group.rbegin(); staged != group.rend(); ++staged) {
+    if (!accepts() || staged->epoch != now || !staged->head) continue;
+    if (std::ranges::find(seen, staged->partition) != seen.end()) continue;
+    seen.push_back(staged->partition);
+    heads.put(storage::Family::Heads, storage::partition_prefix(staged->partition),
+              staged->head->make());
+  }
+  if (!heads.empty()) batches.push_back(&heads);
+
   Result<> outcome;
   if (!batches.empty()) {
     outcome = log_.append(batches);
@@ -135,7 +150,7 @@ void Committer::commit_group(std::vector<Staged>& group) {
       suspend(outcome.error());
     } else {
       stats_.commits.fetch_add(1, std::memory_order_relaxed);
-      stats_.groups.fetch_add(batches.size(), std::memory_order_relaxed);
+      stats_.groups.fetch_add(group.size(), std::memory_order_relaxed);
       for (const auto* batch : batches) {
         stats_.bytes.fetch_add(batch->byte_size(), std::memory_order_relaxed);
       }

@@ -7,13 +7,16 @@
 #include <cstdint>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "base/result.h"
 #include "commitlog/commit_log.h"
+#include "protocol/ids.h"
 #include "storage/batch.h"
+#include "storage/records.h"
 
 namespace orrery::partition {
 
@@ -37,6 +40,9 @@ class Committer {
   /// What one partition, or the catalog, has staged.
   struct Staged {
     storage::Batch batch;
+    /// The partition's head after it. Of several in one commit only the last is stored.
+    PartitionNumber partition;
+    std::optional<storage::Head> head;
     /// The committer's epoch when it was validated. What was validated before a failure rests on
     /// state that may never have become durable, and is refused after it.
     std::uint64_t epoch = 0;
@@ -51,8 +57,16 @@ class Committer {
   /// Commits what is queued, then ends the thread. Later submissions are refused.
   void stop();
 
-  /// Hands over what is staged. Blocks while queued_bytes_max is exceeded. Thread-safe.
-  void submit(Staged staged);
+  /// Whether more than queued_bytes_max is staged. Cheap.
+  bool is_full() const {
+    return queued_bytes_.load(std::memory_order_relaxed) > limits_.queued_bytes_max;
+  }
+  enum class WhenFull {
+    Wait,    ///< blocks
+    Exceed,  ///< for event loops, which have asked is_full() before
+  };
+  /// Hands over what is staged. Thread-safe.
+  void submit(Staged staged, WhenFull when_full = WhenFull::Wait);
 
   /// Commits an empty-handed write and waits for it: whether a write would succeed now. Blocks.
   Result<> probe();
@@ -89,7 +103,7 @@ class Committer {
   std::condition_variable work_;   // The committer waits here for something staged.
   std::condition_variable space_;  // Writers wait here for the queue to shrink.
   std::vector<Staged> queue_;
-  std::size_t queued_bytes_ = 0;
+  std::atomic<std::size_t> queued_bytes_{0};  // Changed under mutex_ only.
   std::string failure_;
   bool stopping_ = false;
   bool stopped_ = false;

@@ -1,5 +1,7 @@
 #include "partition/partition.h"
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "base/assert.h"
@@ -7,6 +9,9 @@
 
 namespace orrery::partition {
 namespace {
+
+/// An event loop stages so many transactions of others besides its own before it gives way.
+constexpr std::size_t kInlineTransactionsMax = 32;
 
 Error container_deleted() {
   return Error(ErrorCode::OwnerNotFound, "Resource Not Found. The container was deleted.");
@@ -67,12 +72,30 @@ void Partition::enqueue(Transaction transaction,
   if (draining_) return;
   draining_ = true;
   lock.unlock();
-  asio::post(environment_.writers, [self = shared_from_this()] { self->drain(); });
+  // Most writes can be judged from memory alone: that is done here and now, which saves a change of
+  // threads. What cannot, or is too much for an event loop, goes to a writer thread.
+  drain(storage::Tier::Memory);
 }
 
-void Partition::drain() {
-  std::vector<Waiting> batch_of_work;
+void Partition::drain_elsewhere() {
+  asio::post(environment_.writers,
+             [self = shared_from_this()] { self->drain(storage::Tier::Disk); });
+}
+
+void Partition::put_back(std::vector<Waiting> work, std::size_t from) {
+  std::lock_guard lock(mailbox_mutex_);
+  for (std::size_t i = from; i < work.size(); ++i) {
+    mailbox_bytes_ += work[i].transaction.byte_size();
+  }
+  mailbox_.insert(mailbox_.begin(), std::make_move_iterator(work.begin() +
+                                                            static_cast<std::ptrdiff_t>(from)),
+                  std::make_move_iterator(work.end()));
+}
+
+void Partition::drain(storage::Tier tier) {
+  std::size_t budget = tier == storage::Tier::Memory ? kInlineTransactionsMax : SIZE_MAX;
   for (;;) {
+    std::vector<Waiting> work;
     {
       std::lock_guard lock(mailbox_mutex_);
       if (mailbox_.empty()) {
@@ -80,54 +103,76 @@ void Partition::drain() {
         drained_.notify_all();
         return;
       }
-      batch_of_work.swap(mailbox_);
+      work.swap(mailbox_);
       mailbox_bytes_ = 0;
       if (closed_) {
-        for (Waiting& waiting : batch_of_work) waiting.done(container_deleted());
-        batch_of_work.clear();
+        for (Waiting& waiting : work) waiting.done(container_deleted());
         continue;
       }
     }
-
-    struct Told {
-      Result<Committed> outcome;
-      std::move_only_function<void(Result<Committed>)> done;
-    };
-    std::vector<Told> after_commit;
-    Committer::Staged staged;
     // After a failed commit the stage stands on what never became durable. Until the committer has
     // overcome that, and the head was read anew, nothing may be validated against it.
-    if (!stands_on_committed_state()) {
-      const Error refusal = environment_.committer.refusal();
-      for (Waiting& waiting : batch_of_work) waiting.done(refusal);
-      batch_of_work.clear();
-      continue;
+    const bool stale = stage_epoch_ != environment_.committer.epoch();
+    if (tier == storage::Tier::Memory && (stale || environment_.committer.is_full())) {
+      put_back(std::move(work), 0);
+      drain_elsewhere();
+      return;
     }
-    staged.epoch = stage_epoch_;
-    stage_.forget_committed(this->head());
-    const UnixSeconds now = environment_.clock.unix_seconds();
-    for (Waiting& waiting : batch_of_work) {
-      auto outcome = stage_.stage(waiting.transaction, now, staged.batch);
-      if (outcome || stage_.outcome_rests_on_staged()) {
-        after_commit.push_back({std::move(outcome), std::move(waiting.done)});
-      } else {
-        waiting.done(std::move(outcome));
+    if (stale) {
+      if (!read_state_anew()) {
+        const Error refusal = environment_.committer.refusal();
+        for (Waiting& waiting : work) waiting.done(refusal);
+        continue;
       }
     }
-    const storage::Head head = stage_.head();
-    if (!staged.batch.empty()) stage_.append_head(staged.batch);
-    batch_of_work.clear();
-    if (after_commit.empty()) continue;
-    staged.done = [self = shared_from_this(), head,
-                   told = std::move(after_commit)](const Result<>& committed) mutable {
-      if (committed) self->publish(head);
-      for (Told& each : told) {
-        each.done(committed ? std::move(each.outcome)
-                            : Result<Committed>(Error(committed.error())));
-      }
-    };
-    environment_.committer.submit(std::move(staged));
+    const std::size_t staged = stage_work(work, tier, budget);
+    if (staged < work.size()) {
+      put_back(std::move(work), staged);
+      drain_elsewhere();
+      return;
+    }
+    budget -= staged;
   }
+}
+
+std::size_t Partition::stage_work(std::vector<Waiting>& work, storage::Tier tier,
+                                  std::size_t budget) {
+  struct Told {
+    Result<Committed> outcome;
+    std::move_only_function<void(Result<Committed>)> done;
+  };
+  std::vector<Told> after_commit;
+  Committer::Staged staged;
+  staged.epoch = stage_epoch_;
+  stage_.forget_committed(head());
+  const UnixSeconds now = environment_.clock.unix_seconds();
+  std::size_t count = 0;
+  for (; count < std::min(work.size(), budget); ++count) {
+    Waiting& waiting = work[count];
+    auto outcome = stage_.stage(waiting.transaction, now, staged.batch, tier);
+    if (stage_.would_block()) break;
+    if (outcome || stage_.outcome_rests_on_staged()) {
+      after_commit.push_back({std::move(outcome), std::move(waiting.done)});
+    } else {
+      waiting.done(std::move(outcome));
+    }
+  }
+  if (after_commit.empty()) return count;
+  const storage::Head head_after = stage_.head();
+  staged.partition = number_;
+  if (!staged.batch.empty()) staged.head = head_after;
+  staged.done = [self = shared_from_this(), head_after,
+                 told = std::move(after_commit)](const Result<>& committed) mutable {
+    if (committed) self->publish(head_after);
+    for (Told& each : told) {
+      each.done(committed ? std::move(each.outcome)
+                          : Result<Committed>(Error(committed.error())));
+    }
+  };
+  environment_.committer.submit(std::move(staged), tier == storage::Tier::Disk
+                                                       ? Committer::WhenFull::Wait
+                                                       : Committer::WhenFull::Exceed);
+  return count;
 }
 
 void Partition::publish(const storage::Head& head) {
@@ -154,9 +199,8 @@ void Partition::reopen() {
   closed_ = false;
 }
 
-bool Partition::stands_on_committed_state() {
+bool Partition::read_state_anew() {
   const std::uint64_t epoch = environment_.committer.epoch();
-  if (stage_epoch_ == epoch) return true;
   if (!environment_.committer.accepts()) return false;
   std::string value;
   const auto lookup = environment_.store.get(

@@ -30,7 +30,7 @@ namespace orrery::partition {
 struct Environment {
   storage::Store& store;
   Committer& committer;
-  asio::thread_pool& writers;  ///< where transactions are validated and staged
+  asio::thread_pool& writers;  ///< where transactions are staged that may have to wait for the disk
   const Clock& clock;
 };
 
@@ -75,9 +75,15 @@ class Partition : public std::enable_shared_from_this<Partition> {
   };
 
   void enqueue(Transaction transaction, std::move_only_function<void(Result<Committed>)> done);
-  void drain();
-  /// Whether the stage can be trusted; after a disk error it reads the head anew.
-  bool stands_on_committed_state();
+  /// Stages what waits until nothing does. With Tier::Memory it does not block, and leaves what it cannot
+  /// do to a writer thread.
+  void drain(storage::Tier tier);
+  void drain_elsewhere();
+  void put_back(std::vector<Waiting> work, std::size_t from);
+  /// Stages transactions and hands them to the committer; returns how many were dealt with.
+  std::size_t stage_work(std::vector<Waiting>& work, storage::Tier tier, std::size_t budget);
+  /// After a disk error has been overcome: what is in the store counts. False while it has not.
+  bool read_state_anew();
   void publish(const storage::Head& head);
 
   Environment& environment_;
@@ -93,7 +99,7 @@ class Partition : public std::enable_shared_from_this<Partition> {
   std::condition_variable drained_;  // close() waits here for the writer to be done.
   std::vector<Waiting> mailbox_;   // Guarded by mailbox_mutex_, as the next three are.
   std::size_t mailbox_bytes_ = 0;
-  bool draining_ = false;  // Whether a writer thread is, or will be, in drain(): only one ever is.
+  bool draining_ = false;  // Whether a thread is, or will be, in drain(): only one ever is.
   bool closed_ = false;
 
   // Only the one writer, inside drain(), touches these.

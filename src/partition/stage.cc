@@ -19,9 +19,6 @@ using storage::Lookup;
 
 namespace {
 
-Error read_failed() {
-  return Error(ErrorCode::Unavailable, "the disk could not be read; see the server's diagnostics");
-}
 Error not_found() {
   return Error(ErrorCode::NotFound,
                "Resource Not Found. No document with this id exists under this partition key.");
@@ -49,8 +46,10 @@ Stage::Stage(storage::Store& store, PartitionNumber partition, RangeId range, co
       head_(head) {}
 
 Result<Committed> Stage::stage(const Transaction& transaction, UnixSeconds now,
-                               storage::Batch& batch) {
+                               storage::Batch& batch, storage::Tier tier) {
   rests_on_staged_ = false;
+  tier_ = tier;
+  would_block_ = false;
   transaction_batch_.clear();
   document_undo_.clear();
   unique_undo_.clear();
@@ -109,10 +108,6 @@ Result<Committed> Stage::stage(const Transaction& transaction, UnixSeconds now,
   return outcome;
 }
 
-void Stage::append_head(storage::Batch& batch) const {
-  batch.put(Family::Heads, storage::partition_prefix(partition_), head_.make());
-}
-
 void Stage::forget_committed(Lsn lsn) {
   while (!document_order_.empty() && document_order_.front().first <= lsn) {
     const auto found = documents_.find(document_order_.front().second);
@@ -134,6 +129,21 @@ void Stage::reset(const storage::Head& head) {
   unique_order_.clear();
 }
 
+Result<bool> Stage::look_up(Family family, std::string_view key) {
+  switch (store_.get(family, key, scratch_, tier_)) {
+    case Lookup::Found:
+      return true;
+    case Lookup::Missing:
+      return false;
+    case Lookup::Unknown:
+      would_block_ = true;
+      return Error(ErrorCode::Internal, "memory alone does not tell");
+    case Lookup::Failed:
+      break;
+  }
+  return Error(ErrorCode::Unavailable, "the disk could not be read; see the server's diagnostics");
+}
+
 Result<std::optional<Stage::Existing>> Stage::find(const storage::DocumentKey& key,
                                                    const Rules& rules, UnixSeconds now) {
   std::optional<IdEntry> entry;
@@ -142,15 +152,10 @@ Result<std::optional<Stage::Existing>> Stage::find(const storage::DocumentKey& k
     rests_on_staged_ = true;
     entry = staged->second.entry;
   } else {
-    switch (store_.get(Family::Ids, id_key, scratch_, storage::Tier::Disk)) {
-      case Lookup::Found:
-        entry = IdEntry::parse(scratch_);
-        ORRERY_ASSERT(entry.has_value());
-        break;
-      case Lookup::Missing:
-        break;
-      default:
-        return read_failed();
+    ORRERY_TRY(const bool found, look_up(Family::Ids, id_key));
+    if (found) {
+      entry = IdEntry::parse(scratch_);
+      ORRERY_ASSERT(entry.has_value());
     }
   }
   if (!entry) return std::optional<Existing>();
@@ -277,6 +282,10 @@ void Stage::erase_records(const IdEntry& entry) {
 
 Result<Committed> Stage::delete_all(const storage::DocumentKey& key, const Rules& rules,
                                     UnixSeconds now) {
+  if (tier_ == storage::Tier::Memory) {
+    would_block_ = true;
+    return Error(ErrorCode::Internal, "a scan may block");
+  }
   storage::DocumentKey prefix = key;
   prefix.id.clear();
   const std::string from = storage::id_key(partition_, prefix);

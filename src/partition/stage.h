@@ -20,7 +20,7 @@
 
 namespace orrery::partition {
 
-/// The writer's side of one partition. Not thread-safe: one writer owns it. May block on reads.
+/// The writer's side of one partition. Not thread-safe: one writer owns it.
 class Stage {
  public:
   Stage(storage::Store& store, PartitionNumber partition, RangeId range, const Rid& container,
@@ -28,11 +28,15 @@ class Stage {
 
   /// Validates the transaction and appends its records to `batch`; nothing is appended when it fails.
   /// Errors as Partition::submit says. The head moves by one LSN.
-  Result<Committed> stage(const Transaction& transaction, UnixSeconds now, storage::Batch& batch);
+  ///
+  /// With Tier::Memory it never blocks, but may find that memory does not tell: then would_block() is
+  /// true, the outcome means nothing, and the transaction is to be staged again with Tier::Disk.
+  Result<Committed> stage(const Transaction& transaction, UnixSeconds now, storage::Batch& batch,
+                          storage::Tier tier = storage::Tier::Disk);
+  bool would_block() const { return would_block_; }
 
-  /// The head with everything staged. Written once per group: append_head.
+  /// The head with everything staged. Whoever commits what is staged stores it too.
   const storage::Head& head() const { return head_; }
-  void append_head(storage::Batch& batch) const;
 
   /// Whether the last stage() looked at something that is not committed yet. Then its outcome, also a
   /// refusal, must not be told before that is.
@@ -85,6 +89,8 @@ class Stage {
   void remember(const storage::DocumentKey& key, std::optional<storage::IdEntry> entry,
                 std::vector<std::string> unique_values);
   void erase_records(const storage::IdEntry& entry);
+  /// Reads into scratch_, as far down as this transaction may. True when found.
+  Result<bool> look_up(storage::Family family, std::string_view key);
 
   storage::Store& store_;
   const PartitionNumber partition_;
@@ -97,6 +103,8 @@ class Stage {
   storage::Batch transaction_batch_;
   storage::Head transaction_head_;
   bool rests_on_staged_ = false;
+  storage::Tier tier_ = storage::Tier::Disk;
+  bool would_block_ = false;
 
   // Staged and not yet committed, by key; and the same in commit order, to forget them by. Within a
   // transaction these change at once, and are put back when it fails: see undo_.

@@ -10,15 +10,6 @@ namespace orrery::partition {
 using storage::Family;
 using storage::IdEntry;
 using storage::LogPosition;
-using storage::Lookup;
-
-namespace {
-
-Error read_failed() {
-  return Error(ErrorCode::Unavailable, "the disk could not be read; see the server's diagnostics");
-}
-
-}  // namespace
 
 std::string Stage::unique_key(const storage::DocumentKey& key, std::size_t policy,
                               std::string_view values) const {
@@ -35,17 +26,11 @@ Result<std::optional<LogPosition>> Stage::find_unique(const std::string& unique_
     rests_on_staged_ = true;
     return std::optional<LogPosition>(staged->second.position);
   }
-  switch (store_.get(Family::Unique, unique_key, scratch_, storage::Tier::Disk)) {
-    case Lookup::Found: {
-      auto position = storage::parse_position_value(scratch_);
-      ORRERY_ASSERT(position.has_value());
-      return std::optional<LogPosition>(*position);
-    }
-    case Lookup::Missing:
-      return std::optional<LogPosition>();
-    default:
-      return read_failed();
-  }
+  ORRERY_TRY(const bool found, look_up(Family::Unique, unique_key));
+  if (!found) return std::optional<LogPosition>();
+  const auto position = storage::parse_position_value(scratch_);
+  ORRERY_ASSERT(position.has_value());
+  return std::optional<LogPosition>(*position);
 }
 
 Result<> Stage::claim_unique_values(const Write& write, const storage::DocumentKey& key,
@@ -59,18 +44,11 @@ Result<> Stage::claim_unique_values(const Write& write, const storage::DocumentK
     // Another document holds the values, unless it has expired and only waits to be purged. One
     // that is staged cannot have: its time is now.
     bool holds = true;
-    switch (store_.get(Family::Log, storage::log_key(partition_, *holder), scratch_,
-                       storage::Tier::Disk)) {
-      case Lookup::Found: {
-        const auto record = storage::VersionRecord::parse(scratch_);
-        ORRERY_ASSERT(record.has_value());
-        holds = !storage::expired(record->header.ts, record->header.own_ttl, rules.default_ttl, now);
-        break;
-      }
-      case Lookup::Missing:
-        break;
-      default:
-        return read_failed();
+    ORRERY_TRY(const bool found, look_up(Family::Log, storage::log_key(partition_, *holder)));
+    if (found) {
+      const auto record = storage::VersionRecord::parse(scratch_);
+      ORRERY_ASSERT(record.has_value());
+      holds = !storage::expired(record->header.ts, record->header.own_ttl, rules.default_ttl, now);
     }
     if (holds) {
       return Error(ErrorCode::Conflict,
@@ -96,9 +74,9 @@ Result<std::vector<std::string>> Stage::unique_values_of(const storage::Document
                                                          const Rules& rules) {
   const auto staged = documents_.find(storage::id_key(partition_, key));
   if (staged != documents_.end() && staged->second.entry) return staged->second.unique_values;
-  const auto lookup = store_.get(Family::Log, storage::log_key(partition_, entry.position), scratch_,
-                                 storage::Tier::Disk);
-  if (lookup != Lookup::Found) return read_failed();
+  ORRERY_TRY(const bool found, look_up(Family::Log, storage::log_key(partition_, entry.position)));
+  // An entry and its version come and go together.
+  ORRERY_ASSERT(found);
   const auto record = storage::VersionRecord::parse(scratch_);
   ORRERY_ASSERT(record.has_value());
   return (*rules.unique_values_of)(record->text);

@@ -264,10 +264,15 @@ class Server:
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(timeout=STOP_SECONDS_MAX)
 
-    def log_tail(self, lines=30):
-        try:
-            with open(self.log_path, "rb") as log:
-                text = log.read().decode("utf-8", "replace").splitlines()
-            return "\n".join("    | " + line for line in text[-lines:])
-        except OSError:
-            return ""
+    def log_tail(self):
+        return log_tail(self.log_path)
+
+
+def log_tail(path, lines=30):
+    """The last lines of what a server has said, to be shown with a failure."""
+    try:
+        with open(path, "rb") as log:
+            text = log.read().decode("utf-8", "replace").splitlines()
+    except OSError:
+        return ""
+    return "\n".join("    | " + line for line in text[-lines:])
