@@ -48,8 +48,9 @@ boost::asio::awaitable<http::Response> Pipeline::handle(http::Request& request) 
     co_return std::move(*outcome);
   }
   auto response = error_reply(context, outcome.error());
-  if (response.status >= 500 && response.status != 501) {
-    diagnostics::warning("{} {} answered {}: {} (activity {})", request.method, request.target,
+  // A disk that refuses is told of once, by the committer, not with every request that it fails.
+  if (outcome.error().code() == ErrorCode::Internal) {
+    diagnostics::error("{} {} answered {}: {} (activity {})", request.method, request.target,
                          response.status, outcome.error().message(), context.activity_id);
   }
   count(response, kRefused);

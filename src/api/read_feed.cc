@@ -37,6 +37,8 @@ Result<Page> read_page(const Services& services, const catalog::Container& conta
                        const FeedScope& scope, ReadFeedPosition at,
                        std::optional<std::uint32_t> count_max) {
   Page page;
+  // A page without a bound by count is likely to be full.
+  if (!count_max) page.body.reserve(kPageBytesMax);
   open_feed(page.body, container.rid_text, "Documents");
   // What closes the envelope must fit too.
   const std::size_t bytes_max = kPageBytesMax - 64;

@@ -121,9 +121,11 @@ Result<> Catalog::load() {
     std::vector<Range> ranges;
     for (StoredRange& range : stored.ranges) {
       auto& partition = partitions[range.partition.value];
-      if (!partition) {
-        const auto head = heads.find(range.partition.value);
-        if (head == heads.end()) return unreadable(container_key(stored.rid));
+      const auto head = heads.find(range.partition.value);
+      if (head == heads.end()) return unreadable(container_key(stored.rid));
+      if (partition) {
+        partition->show_recovered(head->second);
+      } else {
         partition = std::make_shared<partition::Partition>(environment_, range.partition, range.id,
                                                            stored.rid, head->second);
       }

@@ -65,6 +65,10 @@ class Partition : public std::enable_shared_from_this<Partition> {
   Lsn close();
   /// The same without waiting: for a partition whose container has turned out to be gone.
   void refuse();
+  /// After a disk error has been overcome: what the store holds now is what readers are told, also where a
+  /// write was answered with an error and has become durable all the same. The writer finds out by
+  /// itself. Called on the committer's thread.
+  void show_recovered(const storage::Head& head) { publish(head); }
   /// Takes close() back, if deleting the container failed.
   void reopen();
 

@@ -43,11 +43,12 @@ class LogReader {
 
   /// The record at `position`, which the snapshot holds; lives until the next call.
   Result<storage::VersionRecord> at(LogPosition position) {
-    const std::string key = storage::log_key(partition_, position);
     if (placed_) cursor_.next();
-    if (!placed_ || !cursor_.valid() || cursor_.key() != key) cursor_.seek(key);
+    if (!placed_ || !cursor_.valid() || storage::log_position(cursor_.key()) != position) {
+      cursor_.seek(storage::log_key(partition_, position));
+    }
     placed_ = true;
-    if (!cursor_.valid() || cursor_.key() != key) {
+    if (!cursor_.valid() || storage::log_position(cursor_.key()) != position) {
       ORRERY_TRY(cursor_.status());
       return Error(ErrorCode::Internal, "an index entry names a version that is not in the log");
     }
@@ -133,8 +134,7 @@ Result<ScanOutcome> scan_by_number(const storage::Snapshot& snapshot, PartitionN
   ScanOutcome outcome{.exhausted = false, .last = after};
   auto cursor = snapshot.cursor(Family::Rids,
                                 storage::rid_key(partition, DocumentNumber{after.value + 1}),
-                                storage::partition_end(partition),
-                                storage::Snapshot::Access::Scan);
+                                storage::partition_end(partition));
   std::size_t foreign = 0;
   for (; cursor.valid(); cursor.next()) {
     const DocumentNumber number = storage::document_number(cursor.key());

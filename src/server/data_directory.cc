@@ -15,6 +15,7 @@
 #include <fmt/format.h>
 
 #include "base/diagnostics.h"
+#include "storage/durable_file.h"
 
 namespace orrery::server {
 namespace {
@@ -22,17 +23,6 @@ namespace {
 constexpr const char* kLockFile = "lock";
 constexpr const char* kCertificateFile = "tls-certificate.pem";
 constexpr const char* kKeyFile = "tls-key.pem";
-
-Result<> write_private_file(const std::filesystem::path& path, std::string_view text) {
-  const int file = ::open(path.c_str(), O_CREAT | O_WRONLY | O_TRUNC | O_CLOEXEC, 0600);
-  const bool written =
-      file >= 0 && ::write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size());
-  const int failure = errno;
-  if (file >= 0) ::close(file);
-  if (written) return {};
-  return Error(ErrorCode::Unavailable,
-               fmt::format("cannot write {}: {}", path.string(), std::strerror(failure)));
-}
 
 }  // namespace
 
@@ -122,8 +112,8 @@ Result<http::Certificate> DataDirectory::certificate(const std::string& host,
   std::vector<std::string> names;
   if (!host.empty()) names.push_back(host);
   ORRERY_TRY(auto made, http::make_self_signed_certificate(names, now));
-  ORRERY_TRY(write_private_file(key_path, made.key_pem));
-  ORRERY_TRY(write_private_file(certificate_path, made.certificate_pem));
+  ORRERY_TRY(storage::write_durably(key_path, made.key_pem));
+  ORRERY_TRY(storage::write_durably(certificate_path, made.certificate_pem));
   return made;
 }
 

@@ -6,6 +6,8 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <cstdarg>
+#include <cstdio>
 #include <cstring>
 #include <fstream>
 #include <thread>
@@ -16,6 +18,7 @@
 #include <rocksdb/cache.h>
 #include <rocksdb/convenience.h>
 #include <rocksdb/db.h>
+#include <rocksdb/env.h>
 #include <rocksdb/filter_policy.h>
 #include <rocksdb/options.h>
 #include <rocksdb/table.h>
@@ -23,6 +26,7 @@
 
 #include "base/assert.h"
 #include "base/diagnostics.h"
+#include "storage/durable_file.h"
 
 namespace orrery::storage {
 namespace {
@@ -44,8 +48,22 @@ constexpr std::array<const char*, kFamilyCount> kFamilyNames = {"catalog", "head
 rocksdb::Slice slice(std::string_view text) { return {text.data(), text.size()}; }
 std::string_view view(const rocksdb::Slice& text) { return {text.data(), text.size()}; }
 
+/// RocksDB's own diagnostics go with ours. Left to itself it writes a file in the data directory, and
+/// Debian's build aborts the process when that file cannot be written, as on a full disk.
+class RocksDiagnostics final : public rocksdb::Logger {
+ public:
+  RocksDiagnostics() : rocksdb::Logger(rocksdb::InfoLogLevel::WARN_LEVEL) {}
+  using rocksdb::Logger::Logv;
+  void Logv(const char* format, va_list arguments) override {
+    char line[1024];
+    std::vsnprintf(line, sizeof line, format, arguments);
+    diagnostics::debug("rocksdb: {}", line);
+  }
+};
+
 rocksdb::DBOptions db_options() {
   rocksdb::DBOptions options;
+  options.info_log = std::make_shared<RocksDiagnostics>();
   options.create_if_missing = true;
   options.create_missing_column_families = true;
   options.max_background_jobs = 2;
@@ -53,9 +71,6 @@ rocksdb::DBOptions db_options() {
   options.max_total_wal_size = 96 << 20;
   options.max_open_files = 512;
   options.skip_stats_update_on_db_open = true;
-  options.keep_log_file_num = 2;
-  options.max_log_file_size = 4 << 20;
-  options.info_log_level = rocksdb::InfoLogLevel::WARN_LEVEL;
   options.max_manifest_file_size = 16 << 20;
   options.wal_recovery_mode = rocksdb::WALRecoveryMode::kPointInTimeRecovery;
   // One committer writes; concurrent memtable inserts would only cost their coordination.
@@ -115,14 +130,7 @@ Result<> check_format(const std::filesystem::path& directory) {
                                "or restore the file from a backup",
                                directory.string(), kFormatFile));
     }
-    std::ofstream out(path);
-    out << kFormatLine << "\n";
-    out.flush();
-    if (!out) {
-      return Error(ErrorCode::Unavailable,
-                   fmt::format("cannot write {}: {}", path.string(), std::strerror(errno)));
-    }
-    return {};
+    return write_durably(path, std::string(kFormatLine) + "\n");
   }
   std::ifstream in(path);
   std::string line;
@@ -211,9 +219,22 @@ Result<std::shared_ptr<Store::Handle>> Store::open_handle(bool read_only) const 
   const std::string path = (options_.directory / "store").string();
   std::vector<rocksdb::ColumnFamilyHandle*> handles;
   rocksdb::DB* db = nullptr;
-  const auto status =
-      read_only ? rocksdb::DB::OpenForReadOnly(db_options(), path, families, &handles, &db)
-                : rocksdb::DB::Open(db_options(), path, families, &handles, &db);
+  std::error_code ignored;
+  rocksdb::Status status;
+  if (read_only) {
+    status = rocksdb::DB::OpenForReadOnly(db_options(), path, families, &handles, &db);
+  } else if (std::filesystem::exists(options_.directory / "store" / "CURRENT", ignored)) {
+    // Families that are missing were left out by a crash while the store was made: they are empty.
+    status = rocksdb::DB::Open(db_options(), path, families, &handles, &db);
+  } else {
+    // All families in one go: made one by one, each costs several fsyncs, and a first start its speed.
+    status = rocksdb::DB::Open(db_options(), path, {families.front()}, &handles, &db);
+    if (status.ok()) {
+      std::vector<rocksdb::ColumnFamilyHandle*> made;
+      status = db->CreateColumnFamilies({families.begin() + 1, families.end()}, &made);
+      handles.insert(handles.end(), made.begin(), made.end());
+    }
+  }
   if (!status.ok()) return disk_error(fmt::format("cannot open the store in {}", path), status);
   auto handle = std::make_shared<Handle>();
   handle->db.reset(db);
@@ -312,6 +333,9 @@ Lookup Store::get(Family family, std::string_view key, std::string& out, Tier ti
   const auto status = handle->db->Get(options, handle->family(family), slice(key), &value);
   if (status.ok()) {
     if (value.IsPinned()) out.assign(value.data(), value.size());
+    // Asked to look in memory only, RocksDB answers "found" with nothing in it when the table itself
+    // is not open yet. No value of ours that is read this way is empty.
+    if (tier == Tier::Memory && out.empty()) return Lookup::Unknown;
     return Lookup::Found;
   }
   if (status.IsNotFound()) return Lookup::Missing;
