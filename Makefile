@@ -22,7 +22,7 @@ test: packages npm
 	cmake --build build -j $(JOBS)
 	cd build && $(CTEST) $(if $(ONLY),-R '$(ONLY)')
 
-# The unit and contract tests under sanitizers. Suppressions and options live in tests/sanitizers.
+# The unit and contract tests under sanitizers.
 asan: packages
 	cmake --preset asan $(CMAKE_ARGS) > /dev/null
 	cmake --build build-asan -j $(JOBS)

@@ -20,7 +20,6 @@ struct AccountKeys {
 
 class Authenticator {
  public:
-  /// `window` of zero accepts any date.
   Authenticator(AccountKeys keys, const Clock& clock, bool check_dates)
       : keys_(std::move(keys)), clock_(clock), check_dates_(check_dates) {}
 

@@ -8,7 +8,6 @@
 #include "base/assert.h"
 #include "base/header_name.h"
 #include "protocol/headers.h"
-#include "storage/keys.h"
 
 namespace orrery::api {
 namespace {

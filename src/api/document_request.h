@@ -13,7 +13,6 @@
 #include "partition/transaction.h"
 #include "protocol/epk.h"
 #include "protocol/partition_key.h"
-#include "storage/records.h"
 
 namespace orrery::api {
 

@@ -53,7 +53,7 @@ boost::asio::awaitable<http::Response> Pipeline::handle(http::Request& request) 
     diagnostics::error("{} {} answered {}: {} (activity {})", request.method, request.target,
                          response.status, outcome.error().message(), context.activity_id);
   }
-  count(response, kRefused);
+  count(response, context.charge);
   co_return response;
 }
 

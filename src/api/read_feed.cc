@@ -11,6 +11,7 @@
 #include "api/document_request.h"
 #include "api/feed_scope.h"
 #include "api/handlers.h"
+#include "api/page_ahead.h"
 #include "api/reply.h"
 #include "partition/scan.h"
 #include "protocol/continuation.h"
@@ -26,17 +27,10 @@ constexpr std::size_t kPageBytesMax = 4 << 20;
 /// A page that has found little by then ends, and says where to go on.
 constexpr std::chrono::milliseconds kPageTimeMax{1000};
 
-struct Page {
-  std::string body;
-  std::size_t count = 0;
-  std::optional<ReadFeedPosition> next;
-  std::vector<std::pair<const catalog::Range*, Lsn>> heads;
-};
-
-Result<Page> read_page(const Services& services, const catalog::Container& container,
-                       const FeedScope& scope, ReadFeedPosition at,
-                       std::optional<std::uint32_t> count_max) {
-  Page page;
+Result<FeedPage> read_page(const Services& services, const catalog::Container& container,
+                           const FeedScope& scope, ReadFeedPosition at,
+                           std::optional<std::uint32_t> count_max) {
+  FeedPage page;
   // A page without a bound by count is likely to be full.
   if (!count_max) page.body.reserve(kPageBytesMax);
   open_feed(page.body, container.rid_text, "Documents");
@@ -83,6 +77,43 @@ Result<Page> read_page(const Services& services, const catalog::Container& conta
   return page;
 }
 
+/// What tells a request for a page from every other.
+std::string page_key(const Context& context, std::string_view token) {
+  std::string key = context.container->rid_text;
+  for (const HeaderName name : {headers::kPartitionKey, headers::kPartitionKeyRangeId,
+                                headers::kStartEpk, headers::kEndEpk}) {
+    key.append("\n").append(context.header(name));
+  }
+  key.append("\n").append(token);
+  return key;
+}
+
+/// Reads the page that a request asks for, and begins with the one after it where that is likely to be
+/// asked for next. Blocks.
+Result<FeedPage> read_page_and_ahead(Services& services, const Context& context,
+                                     const FeedScope& scope, ReadFeedPosition position,
+                                     std::optional<std::uint32_t> count_max) {
+  const auto container = context.container;
+  // Only whole-sale readers hurry. And where documents expire, a page is good for a second only.
+  const bool hurried = !count_max && !container->rules.default_ttl;
+  if (!hurried) return read_page(services, *container, scope, std::move(position), count_max);
+  std::optional<FeedPage> ready;
+  if (const auto token = context.header(headers::kContinuation); !token.empty()) {
+    ready = services.page_ahead.take(page_key(context, token), container);
+  }
+  if (!ready) {
+    ORRERY_TRY(ready, read_page(services, *container, scope, std::move(position), count_max));
+  }
+  if (ready->next) {
+    services.page_ahead.begin(
+        services.blocking, page_key(context, encode_continuation(*ready->next)), container,
+        [&services, container, scope, next = *ready->next] {
+          return read_page(services, *container, scope, next, std::nullopt);
+        });
+  }
+  return std::move(*ready);
+}
+
 Async<http::Response> feed(Services& services, Context& context, std::uint32_t page_default) {
   const auto container = context.container;
   ORRERY_CO_TRY(check_consistency(context));
@@ -96,7 +127,7 @@ Async<http::Response> feed(Services& services, Context& context, std::uint32_t p
     ORRERY_CO_TRY(position, decode_read_feed_continuation(token));
   }
   ORRERY_CO_TRY(auto page, co_await run_blocking(services.blocking, [&] {
-    return read_page(services, *container, scope, position, count_max);
+    return read_page_and_ahead(services, context, scope, position, count_max);
   }));
   context.charge = feed_page_charge(page.body.size());
   auto response = reply(context, 200, std::move(page.body));
@@ -143,8 +174,17 @@ bool selects_everything(std::string_view text) {
   }
   if (words.size() == 6 && words[4] == "as") words.erase(words.begin() + 4);
   const bool shape = words.size() == 4 || words.size() == 5;
+  const auto is_name = [](const std::string& word) {
+    static constexpr std::string_view kReserved[] = {
+        "*",     "and",   "as",     "asc",   "between", "by",     "desc",  "distinct", "escape",
+        "exists", "false", "from",   "group", "in",      "join",   "left",  "like",     "limit",
+        "not",   "null",  "offset", "or",    "order",   "right",  "select", "top",      "true",
+        "udf",   "undefined", "value", "where"};
+    return std::ranges::find(kReserved, word) == std::end(kReserved) &&
+           !std::isdigit(static_cast<unsigned char>(word.front()));
+  };
   return shape && words[0] == "select" && words[1] == "*" && words[2] == "from" &&
-         words[3] != "*" && words.back() != "*" && words.back() != "where";
+         std::all_of(words.begin() + 3, words.end(), is_name);
 }
 
 }  // namespace

@@ -80,11 +80,11 @@ http::Response reply(const Context& context, int status, std::string body,
   return response;
 }
 
-http::Response error_reply(const Context& context, const Error& error) {
+http::Response error_reply(Context& context, const Error& error) {
   const bool failed_write =
       error.code() == ErrorCode::Conflict || error.code() == ErrorCode::PreconditionFailed;
-  auto response =
-      error_response(error, context.activity_id, failed_write ? kFailedWrite : kRefused);
+  context.charge = failed_write ? kFailedWrite : kRefused;
+  auto response = error_response(error, context.activity_id, context.charge);
   if (context.container) {
     response.add(headers::kAltContentPath.text, context.container->alt_content_path);
     // Not on a 404: clients take the path there for that of an item.

@@ -17,8 +17,9 @@ namespace orrery::api {
 http::Response reply(const Context& context, int status, std::string body = {},
                      std::string_view content_type = "application/json");
 
-/// The error as the service writes it, with the headers that clients read from failures.
-http::Response error_reply(const Context& context, const Error& error);
+/// The error as the service writes it, with the headers that clients read from failures. Sets the
+/// context's charge to what a failure costs.
+http::Response error_reply(Context& context, const Error& error);
 /// For requests that never became one: too slow, too large, broken.
 http::Response refusal_reply(const Error& error, std::string_view activity_id);
 

@@ -6,10 +6,11 @@
 
 #include <boost/asio/thread_pool.hpp>
 
+#include "api/page_ahead.h"
 #include "base/clock.h"
 #include "base/result.h"
 #include "catalog/catalog.h"
-#include "storage/store.h"
+#include "partition/partition.h"
 
 namespace orrery::api {
 
@@ -18,6 +19,7 @@ struct Services {
   storage::Store& store;
   boost::asio::thread_pool& blocking;  ///< where what may block runs
   const Clock& clock;
+  PageAhead& page_ahead;
 
   /// Where clients are told to send their traffic; empty: wherever the request was sent to.
   std::string advertised_endpoint;

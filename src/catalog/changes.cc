@@ -200,6 +200,11 @@ Result<ContainerPtr> Catalog::create_container(const Rid& database_rid,
   auto made = make_container(std::move(stored), owner->id, std::move(ranges));
   ORRERY_TRY(commit(std::move(batch), counters, epoch));
   std::unique_lock lock(state_mutex_);
+  // If the disk failed right after the commit, and the catalog has been loaded anew since, the container
+  // is there already, with partitions of its own. A partition has one writer: those count, not ours.
+  if (const auto loaded = state_.containers.find(made->rid); loaded != state_.containers.end()) {
+    return loaded->second;
+  }
   put(state_, made);
   if (offer) {
     state_.offers_by_owner.emplace(offer->owner, offer->rid);

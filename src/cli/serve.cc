@@ -1,4 +1,6 @@
 // orrery serve: runs the server until it is told to stop.
+#include <sys/resource.h>
+
 #include <csignal>
 #include <cstdio>
 #include <fstream>
@@ -32,35 +34,52 @@ struct Options {
 };
 
 /// A config file is TOML, or JSON if it begins with a brace.
-class ConfigFile : public CLI::ConfigTOML {
- public:
-  std::vector<CLI::ConfigItem> from_config(std::istream& input) const override {
-    input >> std::ws;
-    if (input.peek() != '{') return within_serve(CLI::ConfigTOML::from_config(input));
-    std::vector<CLI::ConfigItem> items;
-    const auto json = nlohmann::json::parse(input, nullptr, /*allow_exceptions=*/false);
-    if (json.is_discarded()) throw CLI::FileError("the config file is not valid JSON");
-    for (const auto& [name, value] : json.items()) {
-      CLI::ConfigItem item;
-      item.name = name;
-      const auto text = [](const nlohmann::json& each) {
-        return each.is_string() ? each.get<std::string>() : each.dump();
-      };
-      if (value.is_array()) {
-        for (const auto& each : value) item.inputs.push_back(text(each));
-      } else {
-        item.inputs.push_back(text(value));
-      }
-      items.push_back(std::move(item));
+std::vector<CLI::ConfigItem> read_config(std::istream& input) {
+  input >> std::ws;
+  if (input.peek() != '{') return CLI::ConfigTOML().from_config(input);
+  const auto json = nlohmann::json::parse(input, nullptr, /*allow_exceptions=*/false);
+  if (json.is_discarded()) throw CLI::FileError("it is not valid JSON");
+  std::vector<CLI::ConfigItem> items;
+  for (const auto& [name, value] : json.items()) {
+    const auto text = [](const nlohmann::json& each) {
+      return each.is_string() ? each.get<std::string>() : each.dump();
+    };
+    CLI::ConfigItem item;
+    item.name = name;
+    if (value.is_array()) {
+      for (const auto& each : value) item.inputs.push_back(text(each));
+    } else {
+      item.inputs.push_back(text(value));
     }
-    return within_serve(std::move(items));
+    items.push_back(std::move(item));
   }
+  return items;
+}
 
- private:
-  static std::vector<CLI::ConfigItem> within_serve(std::vector<CLI::ConfigItem> items) {
-    return items;
+/// Sets what neither the command line nor the environment has set. Throws CLI::Error, naming the option.
+/// By hand, since CLI11 reads config files for the program as a whole only, and lets them win over the
+/// environment.
+void apply_config(CLI::App& serve, const std::string& path) {
+  std::ifstream input(path);
+  if (!input) throw CLI::FileError("cannot read the config file " + path);
+  for (const CLI::ConfigItem& item : read_config(input)) {
+    const bool ours = item.parents.empty() ||
+                      (item.parents.size() == 1 && item.parents.front() == "serve");
+    // CLI11 marks the begin and end of a section with such items.
+    if (item.name == "++" || item.name == "--") continue;
+    auto* option = ours ? serve.get_option_no_throw("--" + item.name) : nullptr;
+    if (option == nullptr || item.name == "config" || item.name == "help") {
+      throw CLI::FileError(fmt::format("{}: there is no option '{}'", path, item.fullname()));
+    }
+    if (option->count() > 0) continue;
+    if (option->get_expected_min() == 0) {
+      option->add_result(option->get_flag_value(item.name, CLI::ConfigTOML().to_flag(item)));
+    } else {
+      option->add_result(item.inputs);
+    }
+    option->run_callback();
   }
-};
+}
 
 /// "ADDR:PORT", "[v6]:PORT", "PORT" or "ADDR".
 bool parse_listen(const std::string& text, server::Config& config) {
@@ -93,15 +112,17 @@ bool parse_listen(const std::string& text, server::Config& config) {
   return true;
 }
 
-/// One key a line; empty lines and lines that begin with # don't count.
+/// One key a line; empty lines and lines that begin with # don't count. A file without a key is refused:
+/// to go on with the well-known one instead would open the door that somebody meant to close.
 bool read_key_file(const std::string& path, std::vector<std::string>& keys) {
   std::ifstream in(path);
   std::string line;
+  const auto before = keys.size();
   while (std::getline(in, line)) {
     while (!line.empty() && (line.back() == '\r' || line.back() == ' ')) line.pop_back();
     if (!line.empty() && line.front() != '#') keys.push_back(line);
   }
-  return in.eof();
+  return in.eof() && keys.size() > before;
 }
 
 int fail(const std::string& message) {
@@ -116,7 +137,8 @@ int run(Options& options) {
                             options.listen));
   }
   if (!options.key_file.empty() && !read_key_file(options.key_file, config.keys)) {
-    return fail(fmt::format("cannot read the key file {}", options.key_file));
+    return fail(fmt::format("the key file {} cannot be read or has no key in it",
+                            options.key_file));
   }
   config.cache_bytes = options.cache_mb << 20;
   config.request_time_max = std::chrono::milliseconds(options.request_timeout_ms);
@@ -129,6 +151,13 @@ int run(Options& options) {
   sigaddset(&stop_signals, SIGTERM);
   pthread_sigmask(SIG_BLOCK, &stop_signals, nullptr);
   std::signal(SIGPIPE, SIG_IGN);
+
+  // Connections are file descriptors, and so are the tables of the store.
+  rlimit files{};
+  if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+    files.rlim_cur = files.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &files);
+  }
 
   auto server = server::Server::open(config);
   if (!server) return fail(server.error().message());
@@ -177,9 +206,12 @@ void add_serve(CLI::App& app, int& exit_code) {
   serve->add_option("--advertise", config.advertised_endpoint,
                     "URL under which clients reach the server, when it is not the one they use first");
   serve->add_option("--key", config.keys,
-                    "Account key in base64 (repeat for a secondary key); default: the well-known key");
+                    "Account key in base64; repeat it, or separate by commas, for a secondary key; "
+                    "default: the well-known key")
+      ->delimiter(',');
   serve->add_option("--read-only-key", config.read_only_keys,
-                    "Account key in base64 that may only read (may be repeated)");
+                    "Account key in base64 that may only read (may be repeated)")
+      ->delimiter(',');
   serve->add_option("--key-file", options->key_file, "File with account keys, one a line");
   serve->add_flag("--allow-well-known-key", config.allow_well_known_key,
                   "Listen beyond this machine even with the key that everybody knows");
@@ -220,9 +252,13 @@ void add_serve(CLI::App& app, int& exit_code) {
         "--request-timeout-ms", "--log-level"}) {
     named(flag);
   }
-  serve->set_config("--config", "", "Read options from this file")->envname("ORRERY_CONFIG");
-  serve->config_formatter(std::make_shared<ConfigFile>());
-  serve->callback([options, &exit_code] { exit_code = run(*options); });
+  auto config_path = std::make_shared<std::string>();
+  serve->add_option("--config", *config_path, "Read options from this file, TOML or JSON")
+      ->envname("ORRERY_CONFIG");
+  serve->callback([serve, options, config_path, &exit_code] {
+    if (!config_path->empty()) apply_config(*serve, *config_path);
+    exit_code = run(*options);
+  });
 }
 
 }  // namespace orrery::cli

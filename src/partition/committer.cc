@@ -29,8 +29,16 @@ void Committer::stop() {
   if (thread_.joinable()) {
     thread_.join();
   } else {
-    std::lock_guard lock(mutex_);
+    // Never started: there is nobody else to tell those who wait.
+    std::unique_lock lock(mutex_);
     stopped_ = true;
+    std::vector<Staged> waiting;
+    waiting.swap(queue_);
+    queued_bytes_ = 0;
+    lock.unlock();
+    for (Staged& staged : waiting) {
+      staged.done(Error(ErrorCode::Unavailable, "the server is stopping"));
+    }
   }
 }
 
@@ -101,25 +109,34 @@ std::vector<Committer::Staged> Committer::take_group() {
 
 void Committer::run() {
   std::unique_lock lock(mutex_);
+  auto next_attempt = std::chrono::steady_clock::now();
   for (;;) {
+    const auto has_work = [this] { return stopping_ || !queue_.empty(); };
     if (accepts()) {
-      work_.wait(lock, [this] { return stopping_ || !queue_.empty(); });
+      work_.wait(lock, has_work);
     } else {
-      work_.wait_for(lock, limits_.recovery_interval,
-                     [this] { return stopping_ || !queue_.empty(); });
+      work_.wait_until(lock, next_attempt, has_work);
     }
     if (queue_.empty() && stopping_) break;
-    if (queue_.empty()) {
+    const bool worked = !queue_.empty();
+    if (worked) {
+      auto group = take_group();
+      lock.unlock();
+      space_.notify_all();
+      const bool accepted = accepts();
+      commit_group(group);
+      if (accepted && !accepts()) {
+        next_attempt = std::chrono::steady_clock::now() + limits_.recovery_interval;
+      }
+      lock.lock();
+    }
+    // By the clock, not when there is nothing else to do: refusing requests is something to do.
+    if (!accepts() && !stopping_ && std::chrono::steady_clock::now() >= next_attempt) {
       lock.unlock();
       try_to_recover();
+      next_attempt = std::chrono::steady_clock::now() + limits_.recovery_interval;
       lock.lock();
-      continue;
     }
-    auto group = take_group();
-    lock.unlock();
-    space_.notify_all();
-    commit_group(group);
-    lock.lock();
   }
   stopped_ = true;
 }
@@ -185,6 +202,8 @@ void Committer::try_to_recover() {
     return;
   }
   stats_.recoveries.fetch_add(1, std::memory_order_relaxed);
+  // Once more: what was prepared since the failure, and before the state was read anew, must not pass.
+  epoch_.fetch_add(1, std::memory_order_acq_rel);
   accepts_.store(true, std::memory_order_release);
   diagnostics::info("the disk takes writes again; writes have resumed");
 }

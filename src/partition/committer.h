@@ -73,7 +73,8 @@ class Committer {
   /// Commits `batch`, validated in `epoch`, and waits for it. Blocks.
   Result<> commit(storage::Batch batch, std::uint64_t epoch);
 
-  /// Changes with every failure. What stood on the store's state before must read it anew.
+  /// Changes with every failure and with every recovery. What stood on the store's state before must
+  /// read it anew.
   std::uint64_t epoch() const { return epoch_.load(std::memory_order_acquire); }
   /// Whether writes are accepted; cheap.
   bool accepts() const { return accepts_.load(std::memory_order_acquire); }

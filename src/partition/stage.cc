@@ -60,7 +60,7 @@ Result<Committed> Stage::stage(const Transaction& transaction, UnixSeconds now,
 
   const auto attempt = [&]() -> Result<Committed> {
     if (transaction.delete_all) {
-      return delete_all(*transaction.delete_all, transaction.rules, now);
+      return delete_all(*transaction.delete_all, transaction.rules);
     }
     Committed committed;
     committed.lsn = transaction_head_.lsn;
@@ -227,7 +227,8 @@ Result<Written> Stage::put_version(const Write& write, const std::optional<Exist
   written.header.own_ttl = write.own_ttl;
   written.header.indexed_leaves = write.indexed_leaves;
 
-  ORRERY_TRY(claim_unique_values(write, key, existing, rules, now, written.position));
+  ORRERY_TRY(claim_unique_values(write, key, existing, rules, now,
+                                 Holder{written.position, written.header}));
 
   std::string rid;
   Rid::document(container_, written.header.number).append_text(rid);
@@ -280,8 +281,7 @@ void Stage::erase_records(const IdEntry& entry) {
   transaction_head_.text_bytes -= entry.text_size;
 }
 
-Result<Committed> Stage::delete_all(const storage::DocumentKey& key, const Rules& rules,
-                                    UnixSeconds now) {
+Result<Committed> Stage::delete_all(const storage::DocumentKey& key, const Rules& rules) {
   if (tier_ == storage::Tier::Memory) {
     would_block_ = true;
     return Error(ErrorCode::Internal, "a scan may block");
@@ -320,9 +320,7 @@ Result<Committed> Stage::delete_all(const storage::DocumentKey& key, const Rules
     }
     storage::DocumentKey document = prefix;
     document.id = id_key.substr(from.size());
-    const bool visible = !storage::expired(entry->header.ts, entry->header.own_ttl,
-                                           rules.default_ttl, now);
-    if (!visible) continue;
+    // What has expired goes with the rest: it only waits to be purged.
     ORRERY_TRY(auto written,
                erase_version(document, *entry, rules,
                              static_cast<std::uint32_t>(committed.writes.size())));

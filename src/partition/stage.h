@@ -54,9 +54,15 @@ class Stage {
     std::optional<storage::IdEntry> entry;
     std::vector<std::string> unique_values;
   };
+  /// Which version holds the values of a unique key. The header is known of staged versions; that of a
+  /// committed one is in the log.
+  struct Holder {
+    storage::LogPosition position;
+    std::optional<storage::VersionHeader> header;
+  };
   struct StagedUnique {
     Lsn lsn;
-    std::optional<storage::LogPosition> position;
+    std::optional<Holder> holder;
   };
   struct Existing {
     storage::IdEntry entry;
@@ -71,18 +77,20 @@ class Stage {
                               const Rules& rules, UnixSeconds now, std::uint32_t index);
   Result<Written> erase_version(const storage::DocumentKey& key, const storage::IdEntry& entry,
                                 const Rules& rules, std::uint32_t index);
-  Result<Committed> delete_all(const storage::DocumentKey& key, const Rules& rules,
-                               UnixSeconds now);
+  Result<Committed> delete_all(const storage::DocumentKey& key, const Rules& rules);
 
   Result<> claim_unique_values(const Write& write, const storage::DocumentKey& key,
                                const std::optional<Existing>& existing, const Rules& rules,
-                               UnixSeconds now, storage::LogPosition position);
+                               UnixSeconds now, const Holder& claimant);
   Result<std::vector<std::string>> unique_values_of(const storage::DocumentKey& key,
                                                     const storage::IdEntry& entry,
                                                     const Rules& rules);
   Result<> release_unique_values(const storage::DocumentKey& key, const storage::IdEntry& entry,
                                  const Rules& rules);
-  Result<std::optional<storage::LogPosition>> find_unique(const std::string& unique_key);
+  Result<std::optional<Holder>> find_holder(const std::string& unique_key);
+  /// Whether the version that holds the values is one that can be seen.
+  Result<bool> is_visible(const Holder& holder, const Rules& rules, UnixSeconds now);
+  void remember_holder(std::string unique_key, std::optional<Holder> holder);
   std::string unique_key(const storage::DocumentKey& key, std::size_t policy,
                          std::string_view values) const;
 

@@ -72,9 +72,10 @@ class FaultyCommitLog final : public commitlog::CommitLog {
     changed_.wait(lock, [this] { return !held_; });
     --waiting_;
     if (failed_) return Error(ErrorCode::Unavailable, "an earlier append failed");
-    if (fault_ && *fault_ == Fault::BeforeWriting) return fail();
+    const bool faulty = fault_ && spared_-- == 0;
+    if (faulty && *fault_ == Fault::BeforeWriting) return fail();
     if (auto stored = store_.commit(batches); !stored) return stored;
-    if (fault_) return fail();
+    if (faulty) return fail();
     groups_.push_back(batches.size());
     return {};
   }
@@ -87,11 +88,13 @@ class FaultyCommitLog final : public commitlog::CommitLog {
     return {};
   }
 
-  /// The next append fails, and so do all others until recovery, which succeeds if `recoverable`.
-  void fail_next(Fault fault, bool recoverable = true) {
+  /// The next append fails, and so do all others until recovery, which succeeds if `recoverable`. Or
+  /// the one after the next `spared` ones.
+  void fail_next(Fault fault, bool recoverable = true, int spared = 0) {
     std::lock_guard lock(mutex_);
     fault_ = fault;
     recoverable_ = recoverable;
+    spared_ = spared;
   }
   void make_recoverable() {
     std::lock_guard lock(mutex_);
@@ -136,6 +139,7 @@ class FaultyCommitLog final : public commitlog::CommitLog {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::optional<Fault> fault_;
+  int spared_ = 0;
   bool failed_ = false;
   bool recoverable_ = true;
   bool held_ = false;

@@ -23,7 +23,7 @@ struct Vector {
   std::string_view signature;
 };
 
-// The table of 2.8, in its order.
+// Signatures as the official SDKs make them.
 const Vector kVectors[] = {
     {content("GET", "", ""), "WkFgO9PG0jZ156dFGtn90LdXcD+TWa+2KcVXY4GjLHs="},
     {content("GET", "dbs", ""), "8bLx0atOI7D2//2BT1xFbZzRhk85Jd4iGtEHVWH0mls="},

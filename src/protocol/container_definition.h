@@ -41,7 +41,7 @@ class ContainerDefinition {
   }
   bool lazily_indexed() const { return indexing_policy_.lazy(); }
 
-  /// Members in the order of 4.1, without system properties; what a client of `api_version` is
+  /// Members in the order that the service uses, without system properties; what a client of `api_version` is
   /// shown.
   Json to_wire(std::string_view api_version) const;
 

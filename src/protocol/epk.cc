@@ -28,7 +28,7 @@ constexpr std::size_t kEncodedBytesMaxV1 = 100;
 constexpr std::int64_t kSingleRangeMax = 10'000;
 constexpr std::int64_t kRequestUnitsPerRange = 6'000;
 
-// The tags of 6.1.
+// What begins each component.
 constexpr char kUndefinedTag = '\x00';
 constexpr char kNullTag = '\x01';
 constexpr char kFalseTag = '\x02';

@@ -41,7 +41,7 @@ struct Vector {
   std::string v2;
 };
 
-// The table of 6.5, in its order.
+// Computed by the SDKs of two languages and by an independent implementation.
 std::vector<Vector> vectors() {
   return {
       {std::string(""), "05C1CF33970FF80800", "32E9366E637A71B4E710384B2F4970A0"},

@@ -25,7 +25,7 @@ inline constexpr std::size_t kBodyMembersMax = 50'000;
 /// members than the limits above, or anything but an object.
 Result<Json> parse_resource_body(std::string_view body);
 
-/// The rules for ids of databases, containers and the like (3.5): a string of 1 to 255 characters
+/// The rules for ids of databases, containers and the like: a string of 1 to 255 characters
 /// without / \ ? # or control characters, not ending in a space. BadRequest otherwise, naming the
 /// rule.
 Result<std::string> parse_resource_id(const Json& body);

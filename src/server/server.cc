@@ -3,6 +3,7 @@
 #include <malloc.h>
 
 #include <algorithm>
+#include <mutex>
 #include <thread>
 #include <utility>
 
@@ -119,9 +120,10 @@ class ServerImpl final : public Server {
                                       *store_,
                                       blocking_,
                                       clock_,
+                                      page_ahead_,
                                       std::move(endpoint),
                                       options.tls_certificate_pem,
-                                      [this] { return committer_.probe(); },
+                                      [this] { return check_ready(); },
                                       [this] { return metrics(); }});
     pipeline_ = std::make_unique<api::Pipeline>(*services_, authenticator_);
     ORRERY_TRY(listener_, http::Listener::open(
@@ -185,6 +187,17 @@ class ServerImpl final : public Server {
     return {};
   }
 
+  /// Commits something, to tell the truth; but not more often than this, however many ask.
+  Result<> check_ready() {
+    constexpr std::chrono::milliseconds kGoodFor{100};
+    std::lock_guard lock(ready_mutex_);
+    const auto now = std::chrono::steady_clock::now();
+    if (committer_.accepts() && now - ready_at_ < kGoodFor) return {};
+    ORRERY_TRY(committer_.probe());
+    ready_at_ = std::chrono::steady_clock::now();
+    return {};
+  }
+
   std::string metrics() const {
     return metrics_text({listener_->stats(), pipeline_->stats(), committer_, *catalog_, *store_,
                          config_.durability == storage::Durability::Strict});
@@ -202,9 +215,12 @@ class ServerImpl final : public Server {
   partition::Environment environment_;
   std::unique_ptr<catalog::Catalog> catalog_;
   const api::Authenticator authenticator_;
+  api::PageAhead page_ahead_;
   std::unique_ptr<api::Services> services_;
   std::unique_ptr<api::Pipeline> pipeline_;
   std::unique_ptr<http::Listener> listener_;
+  std::mutex ready_mutex_;
+  std::chrono::steady_clock::time_point ready_at_{};  // Guarded by ready_mutex_.
   bool stopped_ = false;
 };
 

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cstdarg>
@@ -176,6 +177,8 @@ struct Store::Handle {
   std::unique_ptr<rocksdb::DB> db;
   std::array<rocksdb::ColumnFamilyHandle*, kFamilyCount> families{};
   rocksdb::ColumnFamilyHandle* default_family = nullptr;
+  /// True once it is closed, and not only about to be. Shared with whoever waits for that.
+  std::shared_ptr<std::atomic<bool>> closed = std::make_shared<std::atomic<bool>>(false);
 
   rocksdb::ColumnFamilyHandle* family(Family which) const {
     return families[static_cast<std::size_t>(which)];
@@ -186,6 +189,8 @@ struct Store::Handle {
     }
     if (default_family != nullptr) db->DestroyColumnFamilyHandle(default_family);
     if (db) db->Close().PermitUncheckedError();
+    db.reset();
+    closed->store(true, std::memory_order_release);
   }
 };
 
@@ -299,15 +304,20 @@ Result<> Store::commit(std::span<const Batch* const> batches) {
 Result<> Store::recover() {
   if (!failed_) return {};
   ORRERY_TRY(probe_disk(options_.directory));
-  std::weak_ptr<Handle> closing;
+  std::shared_ptr<Handle> closing;
   {
     std::unique_lock lock(gate_);
-    closing = handle_;
-    handle_.reset();
+    closing.swap(handle_);
   }
   // RocksDB locks its directory, so the old one must be closed before the new one is opened; readers
   // hold it for a page at the longest.
-  while (!closing.expired()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  if (closing) {
+    const auto closed = closing->closed;
+    closing.reset();
+    while (!closed->load(std::memory_order_acquire)) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  }
 
   auto opened = open_handle(false);
   const bool writable = opened.has_value();
@@ -436,7 +446,7 @@ Snapshot::Cursor Snapshot::cursor(Family family, std::string_view lower, std::st
   options.iterate_upper_bound = &state->upper_slice;
   if (access == Access::Scan) {
     options.fill_cache = false;
-    options.readahead_size = 2 << 20;
+    options.readahead_size = 256 << 10;
   }
   state->iterator.reset(
       state_->handle->db->NewIterator(options, state_->handle->family(family)));

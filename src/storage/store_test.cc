@@ -318,9 +318,9 @@ TEST(StoreOpenTest, AFirstStartOnAFullDiskCanBeRepeatedOnceThereIsSpace) {
 }
 
 TEST(StoreOpenTest, AFirstStartThatWasKilledBeforeItHadAStoreCanBeRepeated) {
-  // What a kill between making the format file and filling it leaves behind.
+  // What a kill in the middle of writing the format file leaves behind.
   const TemporaryDirectory directory;
-  std::ofstream(directory.path() / "format", std::ios::trunc).flush();
+  std::ofstream(directory.path() / "format.new", std::ios::trunc) << "orrery sto";
   const auto store = try_open_store(directory.path());
   EXPECT_TRUE(store) << store.error().message();
 }

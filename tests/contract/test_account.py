@@ -1,4 +1,4 @@
-"""GET /, the database account (protocol.md 1.3)."""
+"""GET /, the database account."""
 import json
 
 import pytest

@@ -1,4 +1,4 @@
-"""Authorization (protocol.md 2)."""
+"""Authorization."""
 import base64
 import urllib.parse
 
@@ -10,7 +10,7 @@ from wire import authorization, http_date, quote, sign
 OTHER_KEYS = [base64.b64encode(bytes([n]) * 64).decode() for n in range(4)]
 
 
-# ── What is signed: the rows of 2.3 ─────────────────────────────────────────────────────────────────
+# ── What is signed ─────────────────────────────────────────────────────────────────
 
 D, C, X = "/dbs/{d}", "/dbs/{d}/colls/{c}", "/dbs/{d}/colls/{c}/docs/{x}"
 ROWS = [  # verb, path, resource type, link; the rid-based link is the last rid of the link, lower-cased
@@ -78,7 +78,7 @@ def test_resource_type_is_signed_in_lower_case(client):
     client.get("/dbs", what=("DBS", "")).expect(200)
 
 
-# ── Tolerance: ids that paths distort (2.4, trap 19) ────────────────────────────────────────────────
+# ── Tolerance: ids that paths distort ────────────────────────────────────────────────
 
 AWKWARD_IDS = ["a b", "a%20b", "Ä b", "日本語 😀", "a?b", "a?b=c&d", "a#b", "trailing space ", " leading", "a%2Fb", "a+b",
                "100%", 'quote"s', "a&b=c", "a;b,c", "%", "%41", "tab\tinside"]
@@ -115,7 +115,7 @@ def test_names_of_databases_and_containers_are_signed_unencoded(client):
     client.get(container.path, what=("colls", f"{database.path}/colls/{quote(container.id)}"[1:])).expect(200)
 
 
-# ── The header's shape (2.1) ────────────────────────────────────────────────────────────────────────
+# ── The header's shape ────────────────────────────────────────────────────────────────────────
 
 def token(client, date, **parts):
     """The un-encoded text of a right header for GET /dbs, with parts changed."""
@@ -186,7 +186,7 @@ def test_401_names_the_payload_that_was_expected(client, verb, what, payload):
     assert payload.format(date=date.lower()) in message.replace("\\n", "\n")
 
 
-# ── Dates (2.5) ─────────────────────────────────────────────────────────────────────────────────────
+# ── Dates ─────────────────────────────────────────────────────────────────────────────────────
 
 MINUTE = 60
 
@@ -252,7 +252,7 @@ def test_401_comes_before_400(client, container):
     container.feed({wire.MAX_ITEMS: "abc"}, signed=False).expect(401)
 
 
-# ── Key classes (2.6) ───────────────────────────────────────────────────────────────────────────────
+# ── Key classes ───────────────────────────────────────────────────────────────────────────────
 
 @pytest.fixture
 def four_keys(server):

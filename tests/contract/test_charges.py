@@ -1,4 +1,4 @@
-"""Request charges (protocol.md 10.3; the formula: writes-and-scripts.md 8.3)."""
+"""Request charges."""
 import re
 
 import pytest

@@ -1,4 +1,4 @@
-"""Transport: keep-alive, bodies, limits and the answers to requests the server gives up on (protocol.md 1.1)."""
+"""Transport: keep-alive, bodies, limits and the answers to requests the server gives up on."""
 import ssl
 
 import pytest

@@ -1,4 +1,4 @@
-"""Containers: definition, validation, replacement, deletion (protocol.md 3.5, 3.7, 4; change-feed.md 12.3)."""
+"""Containers: definition, validation, replacement, deletion."""
 import re
 
 import pytest
@@ -45,7 +45,7 @@ def test_container_responses_name_the_database_not_the_container(client, contain
     for response in (container.response, client.get(container.path).expect(200), put(container, {}).expect(200)):
         assert response["etag"] == response.json["_etag"]
         assert response["x-ms-alt-content-path"] == f"dbs/{container.database.id}"
-        assert response["x-ms-content-path"] == container.database.rid  # trap 14
+        assert response["x-ms-content-path"] == container.database.rid
         assert response[wire.SESSION] is None
 
 
@@ -136,7 +136,7 @@ def test_bad_partition_key_definition_is_400(db, definition, text):
     db.post_container(definition).expect(400, text=text)
 
 
-# ── The other members (4.1) ─────────────────────────────────────────────────────────────────────────
+# ── The other members ─────────────────────────────────────────────────────────────────────────
 
 ECHOED = [
     {"uniqueKeyPolicy": {"uniqueKeys": [{"paths": ["/a", "/b/c"]}, {"paths": ["/d"]}]}},
@@ -254,7 +254,7 @@ def test_if_none_match_on_a_read_is_304(client, container):
     client.get(container.path, {"If-None-Match": '"other"'}).expect(200)
 
 
-# ── Read options (4.2) ──────────────────────────────────────────────────────────────────────────────
+# ── Read options ──────────────────────────────────────────────────────────────────────────────
 
 def test_index_progress_is_100_and_lazy_progress_absent(client, container):
     response = client.get(container.path).expect(200)
@@ -292,7 +292,7 @@ def test_partition_statistics_list_every_range(client, db, throughput, ranges):
     assert "statistics" not in client.get(container.path).expect(200).json
 
 
-# ── Deleted and made anew (change-feed.md 12.3) ─────────────────────────────────────────────────────
+# ── Deleted and made anew ─────────────────────────────────────────────────────
 
 def operations_below(container, base):
     """One request of each kind to what lies in a container that is addressed by `base`."""

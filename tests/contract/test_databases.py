@@ -1,4 +1,4 @@
-"""Databases (protocol.md 3.1, 3.5 to 3.7)."""
+"""Databases."""
 import re
 
 import pytest

@@ -1,4 +1,4 @@
-"""POST …/operations/partitionkeydelete (protocol.md 5.2; writes-and-scripts.md 11)."""
+"""POST …/operations/partitionkeydelete."""
 import pytest
 
 import wire

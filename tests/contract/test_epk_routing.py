@@ -1,11 +1,11 @@
-"""Effective partition keys, seen from outside: which range a key lands in (protocol.md 6, 7.4)."""
+"""Effective partition keys, seen from outside: which range a key lands in."""
 import struct
 
 import pytest
 
 import wire
 
-VECTORS = [  # key as JSON text, EPK in version 1, EPK in version 2 (6.5)
+VECTORS = [  # key as JSON text, EPK in version 1, EPK in version 2
     ('""', "05C1CF33970FF80800", "32E9366E637A71B4E710384B2F4970A0"),
     ('"a"', "05C1D78593652C086200", "3A5381E1114EB8D3FCC90795045B49B7"),
     ('"aa"', "05C1C7B7270FE008626200", "05033626483AE80D00E44FBD35362B19"),
@@ -59,7 +59,7 @@ IDS = [f"V{version} {key[:16]}" for version, key, _ in CASES]
 
 
 def encode_number(value):
-    """The number encoding of version 1 (6.2), written down a second time."""
+    """The number encoding of version 1, written down a second time."""
     bits, = struct.unpack(">Q", struct.pack(">d", value))
     bits = bits ^ (1 << 63) if bits < 1 << 63 else (~bits + 1) % (1 << 64)
     out, bits = bytes([5, bits >> 56]), (bits << 8) % (1 << 64)
@@ -71,7 +71,7 @@ def encode_number(value):
 
 
 def boundaries(version, count):
-    """The bounds of `count` ranges at creation (6.6)."""
+    """The bounds of `count` ranges at creation."""
     if version == 1:
         inner = [encode_number(float((2**32 - 1) * i // count)) for i in range(1, count)]
     else:
@@ -96,7 +96,7 @@ def five_ranges(module_client):
             for name, definition in definitions.items()}
 
 
-# ── Boundaries (6.6) ────────────────────────────────────────────────────────────────────────────────
+# ── Boundaries ────────────────────────────────────────────────────────────────────────────────
 
 def test_boundaries_written_in_the_specification():
     assert boundaries(1, 5) == ["", "05C1C9CD673398", "05C1D9CD673398", "05C1E399CD6732", "05C1E9CD673398", "FF"]
@@ -122,7 +122,7 @@ def test_autoscale_counts_its_maximum(db, maximum, count):
     assert len(db.create_container(headers=settings).ranges()) == count
 
 
-# ── Routing (6.5) ───────────────────────────────────────────────────────────────────────────────────
+# ── Routing ───────────────────────────────────────────────────────────────────────────────────
 
 @pytest.mark.parametrize("version, key, epk", CASES, ids=IDS)
 def test_item_lands_in_the_range_that_holds_its_epk(five_ranges, version, key, epk):
@@ -152,7 +152,7 @@ def test_vectors_reach_every_range(five_ranges, version):
     assert len({owner(ranges, epk) for each, _, epk in CASES if each == version}) >= 4
 
 
-# ── Targeting (7.4) ─────────────────────────────────────────────────────────────────────────────────
+# ── Targeting ─────────────────────────────────────────────────────────────────────────────────
 
 @pytest.fixture(scope="module")
 def vectors_stored(module_client):

@@ -1,5 +1,4 @@
-"""Headers of every response, error bodies, and what the server refuses to store (protocol.md 1.5, 5.2, 11;
-writes-and-scripts.md 12)."""
+"""Headers of every response, error bodies, and what the server refuses to store."""
 import email.utils
 import re
 

@@ -1,4 +1,4 @@
-"""Indexing policies: defaults, completion and the old shapes (protocol.md 4.1; limits: writes-and-scripts.md 12)."""
+"""Indexing policies: defaults, completion and the old shapes."""
 import pytest
 
 import wire

@@ -1,4 +1,4 @@
-"""If-Match and If-None-Match: the matrix of writes-and-scripts.md 6."""
+"""If-Match and If-None-Match."""
 import pytest
 
 FAILED = "One of the specified pre-condition is not met"

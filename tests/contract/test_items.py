@@ -1,4 +1,4 @@
-"""Items: the operations and their answers (protocol.md 3.5, 5; writes-and-scripts.md 4)."""
+"""Items: the operations and their answers."""
 import re
 
 import pytest
@@ -81,7 +81,7 @@ def all_successes(container):
 def test_item_responses_carry_their_headers(container):
     for response in all_successes(container):
         assert response["x-ms-alt-content-path"] == container.path[1:]
-        assert response["x-ms-content-path"] == container.rid  # trap 14
+        assert response["x-ms-content-path"] == container.rid
         assert response[wire.RANGE_ID] == "0"
         assert response[wire.SESSION] == f"0:-1#{response['lsn']}"
         assert re.match(r"^(\w+=-?\d+;)+$", response["x-ms-resource-quota"])
@@ -146,7 +146,7 @@ def test_other_preferences_are_ignored(container, prefer):
     assert container.create({"id": "x", "pk": "a"}, headers={"Prefer": prefer}).expect(201).json["id"] == "x"
 
 
-# ── Ids (3.5) ───────────────────────────────────────────────────────────────────────────────────────
+# ── Ids ───────────────────────────────────────────────────────────────────────────────────────
 
 @pytest.mark.parametrize("name", ["x", "x" * 1023, "é" * 511, "a/b", "a?b", "a#b", "trailing ", " ", "%20", "a\tb", '"', "😀",
                                   "a" * 255 + "b", "[]", "null", "../x"], ids=lambda name: name[:12])
@@ -223,7 +223,7 @@ def test_headers_of_the_clients_that_change_nothing(container, headers):
     container.feed(headers).expect(200)
 
 
-# ── Time to live: validation (5.2; writes-and-scripts.md 4) ─────────────────────────────────────────
+# ── Time to live: validation ─────────────────────────────────────────
 
 BAD_TTLS = [0, None, -2, -10, 1.5, "60", 2147483648, True, [], {}]
 

@@ -1,4 +1,4 @@
-"""Throughput and offers (protocol.md 10; writes-and-scripts.md 8.1)."""
+"""Throughput and offers."""
 import base64
 
 import pytest
@@ -24,7 +24,7 @@ def with_throughput(offer, throughput):
     return offer | {"content": offer["content"] | {"offerThroughput": throughput}}
 
 
-# ── What a create makes (10.1) ──────────────────────────────────────────────────────────────────────
+# ── What a create makes ──────────────────────────────────────────────────────────────────────
 
 def test_manual_offer_has_every_member(db):
     container = db.create_container(throughput=500)

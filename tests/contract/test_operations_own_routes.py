@@ -1,5 +1,6 @@
-"""Orrery's own routes, and how the program starts and stops (issue 2: one binary)."""
+"""Orrery's own routes, and how the program starts and stops."""
 import base64
+import json
 import os
 import re
 import signal
@@ -138,6 +139,33 @@ def test_well_known_key_beyond_loopback_is_refused_with_an_explanation(server):
 def test_bad_option_is_named(server, args):
     text = failed_start("--ephemeral", *args)
     assert any(arg.lstrip("-") in text for arg in args), text
+
+
+@pytest.mark.parametrize("text", [f'ephemeral = true\nkey = ["{OWN_KEY}"]\n', json.dumps({"ephemeral": True, "key": [OWN_KEY]})],
+                         ids=["toml", "json"])
+def test_config_file_sets_options(server, tmp_path, text):
+    (tmp_path / "config").write_text(text)
+    own = server("--config", tmp_path / "config", key=OWN_KEY)
+    own.client().get("/").expect(200)
+    own.client(key=wire.WELL_KNOWN_KEY).get("/").expect(401)
+
+
+def test_command_line_wins_over_the_config_file(server, tmp_path):
+    (tmp_path / "config").write_text(json.dumps({"key": base64.b64encode(b"x" * 64).decode()}))
+    server("--config", tmp_path / "config", "--key", OWN_KEY, key=OWN_KEY).client().get("/").expect(200)
+
+
+def test_config_file_that_is_missing_or_has_an_unknown_option_is_named(tmp_path):
+    assert "no-such-file" in failed_start("--ephemeral", "--config", tmp_path / "no-such-file")
+    (tmp_path / "config").write_text("no-such-option = 1")
+    assert "no-such-option" in failed_start("--ephemeral", "--config", tmp_path / "config")
+
+
+def test_key_file_without_a_key_is_refused(server, tmp_path):
+    (tmp_path / "keys").write_text("# none yet\n")
+    assert "keys" in failed_start("--ephemeral", "--key-file", tmp_path / "keys")
+    (tmp_path / "keys").write_text(f"# mine\n\n{OWN_KEY}\n")
+    server("--key-file", tmp_path / "keys", key=OWN_KEY).client().get("/").expect(200)
 
 
 def test_port_in_use_is_named(server):

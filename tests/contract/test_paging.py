@@ -1,4 +1,4 @@
-"""Feeds and paging; `SELECT * from c` as a read feed (protocol.md 8)."""
+"""Feeds and paging; `SELECT * from c` as a read feed."""
 import pytest
 
 import wire

@@ -1,4 +1,4 @@
-"""Partition keys: the header, the document and how they meet (protocol.md 5.1; writes-and-scripts.md 11)."""
+"""Partition keys: the header, the document and how they meet."""
 import json
 
 import pytest

@@ -1,4 +1,4 @@
-"""Partition key ranges (protocol.md 7; change-feed.md 11)."""
+"""Partition key ranges."""
 import re
 
 import pytest

@@ -1,4 +1,4 @@
-"""`_rid`s, self links, rid-based addressing and system properties (protocol.md 3.2 to 3.4)."""
+"""`_rid`s, self links, rid-based addressing and system properties."""
 import email.utils
 import json
 import re
@@ -171,7 +171,7 @@ def test_document_is_not_found_under_another_containers_rid(client, container):
     client.get(f"{other.self_path}docs/{document['_rid']}/", {wire.KEY: '["a"]'}).expect((400, 404))
 
 
-# ── System properties (3.3) ─────────────────────────────────────────────────────────────────────────
+# ── System properties ─────────────────────────────────────────────────────────────────────────
 
 SYSTEM_TEXT = (rb',"_rid":"[^"]+","_self":"[^"]+/","_etag":"\\"[^"\\]+\\"","_attachments":"attachments/","_ts":\d+\}$')
 

@@ -1,4 +1,4 @@
-"""Consistency levels and session tokens (protocol.md 9)."""
+"""Consistency levels and session tokens."""
 import pytest
 
 import wire
@@ -7,7 +7,7 @@ from wire import SESSION
 DOCUMENT = {"id": "x", "pk": "a"}
 
 
-# ── Levels (9.1) ────────────────────────────────────────────────────────────────────────────────────
+# ── Levels ────────────────────────────────────────────────────────────────────────────────────
 
 @pytest.mark.parametrize("level, status", [("Session", 200), ("ConsistentPrefix", 200), ("Eventual", 200), ("Strong", 400),
                                            ("BoundedStaleness", 400), ("Bounded", 400), ("Whatever", 400), ("1", 400)])
@@ -27,7 +27,7 @@ def test_level_is_ignored_on_writes(container, level):
     container.delete("x", headers=header).expect(204)
 
 
-# ── Tokens that the server sends (9.2); their form by version is in test_versions.py ────────────────
+# ── Tokens that the server sends; their form by version is in test_versions.py ────────────────
 
 def test_new_range_is_at_1_and_each_write_adds_exactly_1(container):
     assert container.read("x").expect(404)[SESSION] == "0:-1#1"
@@ -80,7 +80,7 @@ def test_resources_without_a_log_have_no_token(client, container):
         assert client.get(path).expect(200)[SESSION] is None
 
 
-# ── Tokens that the server checks (9.3) ─────────────────────────────────────────────────────────────
+# ── Tokens that the server checks ─────────────────────────────────────────────────────────────
 
 @pytest.mark.parametrize("token", ["0:2", "0:-1#2", "0:1", "0:-1#1", "0:-1#2#1=2", "0:5#2#1=2#3=1", "", "0:-1#2,1:-1#7", "99:-1#1000000",
                                    "99:1000000", "1:7,0:2"])

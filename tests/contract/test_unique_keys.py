@@ -1,4 +1,4 @@
-"""Unique key policies are enforced within a logical partition (writes-and-scripts.md 5)."""
+"""Unique key policies are enforced within a logical partition."""
 import pytest
 
 HALVES = ["Unique index constraint violation", "Resource with specified id, name, or unique index already exists."]

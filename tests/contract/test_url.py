@@ -1,4 +1,4 @@
-"""URL normalisation (protocol.md 1.2) and name- or rid-based addressing (3.4)."""
+"""URL normalisation and name- or rid-based addressing."""
 import uuid
 
 import pytest
@@ -10,7 +10,7 @@ SPELLINGS = ["{}", "{}/", "/{}", "/{}/"]  # each path begins with one slash itse
 
 
 def spellings(path):
-    """The ways in which clients write one path (trap 9), and a slash repeated in the middle."""
+    """The ways in which clients write one path, and a slash repeated in the middle."""
     return [each.format(path) for each in SPELLINGS] + [path.replace("/", "//")]
 
 

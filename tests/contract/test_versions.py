@@ -1,4 +1,4 @@
-"""x-ms-version and what it varies (protocol.md 1.4)."""
+"""x-ms-version and what it varies."""
 import pytest
 
 import wire

@@ -88,7 +88,7 @@ def is_rid_link(segments):
 
 
 def what_to_sign(target):
-    """Resource type and link of a request target, as the official clients choose them (2.3)."""
+    """Resource type and link of a request target, as the official clients choose them."""
     path, _, query = target.partition("?")
     segments = [urllib.parse.unquote(part) for part in path.split("/") if part]
     if segments[-2:-1] == ["operations"]:
@@ -153,26 +153,26 @@ class Response:
         """Which of the rules for all responses this one breaks (0, 1.5, 11)."""
         for name, value in self.headers:
             if name != name.lower():
-                yield f"header name {name} is not in lower case (trap 5)"
+                yield f"header name {name} is not in lower case"
             if name.lower() == CONTINUATION and not value:
-                yield "empty x-ms-continuation (trap 6)"
+                yield "empty x-ms-continuation"
         if self["content-encoding"]:
-            yield f"content-encoding {self['content-encoding']} (trap 18)"
+            yield f"content-encoding {self['content-encoding']}"
         if self["transfer-encoding"]:
-            yield "a chunked response (1.1)"
+            yield "a chunked response"
         if not GUID.match(self["x-ms-activity-id"] or ""):
-            yield f"x-ms-activity-id {self['x-ms-activity-id']!r} is no GUID (1.5)"
+            yield f"x-ms-activity-id {self['x-ms-activity-id']!r} is no GUID"
         if not re.match(r"^\d+(\.\d{1,2})?$", self["x-ms-request-charge"] or "") or self.charge <= 0:
-            yield f"x-ms-request-charge {self['x-ms-request-charge']!r} is not a decimal above 0 (10.3)"
+            yield f"x-ms-request-charge {self['x-ms-request-charge']!r} is not a decimal above 0"
         if self.status in (204, 304):
             if self.body or self["content-type"] or self["content-length"]:
-                yield f"{self.status} with a body, content-type or content-length (trap 8)"
+                yield f"{self.status} with a body, content-type or content-length"
         elif self["content-length"] is None:
-            yield "no content-length (1.1)"
+            yield "no content-length"
         if self.status == 403 and self.substatus in (3, 1008):
-            yield f"403/{self.substatus} sends clients to another region (trap 15)"
+            yield f"403/{self.substatus} sends clients to another region"
         if self.status in (429, 503) and not re.match(r"^[1-9]\d*$", self["x-ms-retry-after-ms"] or ""):
-            yield f"{self.status} without x-ms-retry-after-ms (12.2)"
+            yield f"{self.status} without x-ms-retry-after-ms"
         if self.status == 500:
             yield f"an internal error: {self!r}"
         if self.status >= 400 and self.verb != "HEAD":
@@ -180,13 +180,13 @@ class Response:
 
     def error_breaches(self):
         if not (self["content-type"] or "").startswith("application/json"):
-            yield f"{self.status} with content-type {self['content-type']!r} (trap 7)"
+            yield f"{self.status} with content-type {self['content-type']!r}"
         try:
             body = self.json
             if not (isinstance(body["message"], str) and body["message"] and isinstance(body["code"], str)):
-                yield f"{self.status} whose code or message is no text: {body} (trap 7)"
+                yield f"{self.status} whose code or message is no text: {body}"
         except (ValueError, KeyError, TypeError):
-            yield f"{self.status} whose body is no error object: {self.body[:200]!r} (trap 7)"
+            yield f"{self.status} whose body is no error object: {self.body[:200]!r}"
 
 
 # ── Connections ─────────────────────────────────────────────────────────────────────────────────────

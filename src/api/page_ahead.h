@@ -1,0 +1,62 @@
+// PageAhead: the next page of a feed, read while the client is still busy with this one.
+#pragma once
+
+#include <chrono>
+#include <future>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <boost/asio/thread_pool.hpp>
+
+#include "base/result.h"
+#include "catalog/catalog.h"
+#include "protocol/continuation.h"
+
+namespace orrery::api {
+
+/// One page of documents, ready to be sent.
+struct FeedPage {
+  std::string body;
+  std::size_t count = 0;
+  std::optional<ReadFeedPosition> next;
+  /// Each range that was looked at, with its head before it was.
+  std::vector<std::pair<const catalog::Range*, Lsn>> heads;
+};
+
+/// Clients that read a container from end to end ask for page after page. Reading the next one while
+/// this one is on its way makes them about twice as fast. A page read ahead is used only if no range has
+/// changed since: otherwise it could hide a write that the client has been told of.
+///
+/// Thread-safe. Keeps a few pages at the most, and none for long.
+class PageAhead {
+ public:
+  using Read = std::move_only_function<Result<FeedPage>()>;
+
+  /// Begins to read on `pool` what the request described by `key` will ask for. `container` is kept
+  /// alive for it.
+  void begin(boost::asio::thread_pool& pool, std::string key, catalog::ContainerPtr container,
+             Read read);
+
+  /// The page that was read ahead for `key`, if it is still what a read would find now. May block until
+  /// it has been read.
+  std::optional<FeedPage> take(std::string_view key, const catalog::ContainerPtr& container);
+
+ private:
+  struct Entry {
+    std::string key;
+    catalog::ContainerPtr container;
+    std::future<Result<FeedPage>> page;
+    std::chrono::steady_clock::time_point begun;
+  };
+
+  std::mutex mutex_;
+  std::list<Entry> entries_;  // Oldest first. Guarded by mutex_.
+};
+
+}  // namespace orrery::api

@@ -1,0 +1,176 @@
+#!/usr/bin/env python3
+"""Checks that includes point one way: check_layers.py [project root].
+
+Prints each violation as file:line: what: which rule. Exit status 1 if there is any.
+"""
+
+import dataclasses
+import pathlib
+import re
+import sys
+
+GROUND = {"base", "json", "protocol"}
+
+# Which of our modules a module may include besides its own. "orrery" is include/orrery.
+MAY_INCLUDE = {
+    "base": set(),
+    "json": {"base"},
+    "protocol": {"base", "json"},
+    "http": {"base"},
+    "storage": GROUND,
+    "query": GROUND,
+    "script": GROUND,
+    "index": GROUND | {"storage"},
+    "commitlog": GROUND | {"storage"},
+    "partition": GROUND | {"storage", "index", "commitlog"},
+    "feed": GROUND | {"storage", "partition"},
+    "catalog": GROUND | {"storage", "partition"},
+    "cluster": GROUND | {"storage", "commitlog", "partition", "catalog"},
+    "api": GROUND | {"http", "catalog", "partition", "index", "feed", "query", "script"},
+    "server": GROUND | {"http", "storage", "commitlog", "partition", "catalog", "index", "feed",
+                        "query", "script", "cluster", "api"},
+    "client": GROUND | {"orrery"},
+    "processor": {"base", "json", "orrery"},
+    "sinks": {"base", "json", "orrery"},
+    "cli": {"base", "json", "orrery"},
+    "orrery": set(),  # The public headers.
+}
+
+# Single files that may include more.
+EXCEPTIONS = {"src/cli/serve.cc": {"server"}}
+
+
+@dataclasses.dataclass(frozen=True)
+class Home:
+    """Where headers of a third-party library may be included."""
+    library: str
+    headers: re.Pattern
+    modules: frozenset
+    sources_only: bool = True
+
+
+HOMES = [
+    Home("RocksDB", re.compile(r"rocksdb/"), frozenset({"storage"})),
+    Home("Beast", re.compile(r"boost/beast(/|\.hpp)"), frozenset({"http"})),
+    Home("simdjson", re.compile(r"simdjson"), frozenset({"json"})),
+    Home("OpenSSL", re.compile(r"openssl/|boost/asio/ssl(/|\.hpp)"),
+         frozenset({"http", "protocol"})),
+    Home("prometheus-cpp", re.compile(r"prometheus/"), frozenset({"server"})),
+    Home("nlohmann-json", re.compile(r"nlohmann/"),
+         frozenset({"protocol", "catalog", "api", "cli"}), sources_only=False),
+    Home("libpq", re.compile(r"(postgresql/)?(libpq-fe\.h|libpq/)"), frozenset({"commitlog"})),
+    Home("libcurl", re.compile(r"curl/"), frozenset({"client"})),
+    Home("SpiderMonkey", re.compile(r"(mozjs-\d+/)?(jsapi\.h|js/|mozilla/)"),
+         frozenset({"script"})),
+]
+# A sink may bring the library of its destination.
+BRINGS_ITS_OWN = {"sinks"}
+
+INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]+)"|<([^>]+)>)')
+TEST_FILE = re.compile(r"(_test\.cc|_fuzz\.cc)$|^test_[^/]*\.h$")
+TEST_LIBRARY = re.compile(r"(gtest|gmock)/")
+
+
+def is_test(path):
+    return TEST_FILE.search(path.name) is not None
+
+
+def below(module):
+    """All modules that a module stands on, directly or not."""
+    found = set()
+    waiting = set(MAY_INCLUDE.get(module, ()))
+    while waiting:
+        each = waiting.pop()
+        found.add(each)
+        waiting |= MAY_INCLUDE.get(each, set()) - found
+    return found
+
+
+def includes(path):
+    """(line number, included name, whether it is in quotes) of each include; none in comments."""
+    text = path.read_text(encoding="utf-8", errors="replace")
+    # Comments become as many empty lines as they had, so that line numbers stay.
+    text = re.sub(r"/\*.*?\*/", lambda match: "\n" * match.group().count("\n"), text,
+                  flags=re.DOTALL)
+    for number, line in enumerate(text.splitlines(), start=1):
+        if match := INCLUDE.match(line):
+            yield number, match.group(1) or match.group(2), match.group(1) is not None
+
+
+class Checker:
+    def __init__(self, root):
+        self.root = root
+        self.violations = []
+
+    def check(self):
+        for top in ("src", "include"):
+            for path in sorted((self.root / top).rglob("*")):
+                if path.suffix in (".h", ".cc"):
+                    self.check_file(path)
+        return self.violations
+
+    def check_file(self, path):
+        relative = path.relative_to(self.root)
+        module = relative.parts[1] if len(relative.parts) > 2 else None
+        if module not in MAY_INCLUDE:
+            self.violations.append(
+                f"{relative}:1: module '{module}': it is not in the table of layers "
+                "(house style, 3)")
+            return
+        for line, name, quoted in includes(path):
+            for rule in self.broken_rules(path, relative, module, name, quoted):
+                self.violations.append(f"{relative}:{line}: {name}: {rule}")
+
+    def broken_rules(self, path, relative, module, name, quoted):
+        first = name.split("/")[0]
+        ours = quoted or first == "orrery"
+        if not ours:
+            yield from self.broken_homes(path, module, name)
+            return
+        if first not in MAY_INCLUDE or "/" not in name:
+            yield ("headers of ours are named by their module, as in \"base/error.h\"; of others in "
+                   "angle brackets")
+            return
+        file = self.root / ("include" if first == "orrery" else "src") / name
+        if not file.exists():
+            yield f"there is no such file as {file.relative_to(self.root)}"
+            return
+        if TEST_FILE.search(file.name) and not is_test(path):
+            yield "only tests may include what is made for tests"
+        if first == module:
+            return
+        allowed = MAY_INCLUDE[module] | EXCEPTIONS.get(relative.as_posix(), set())
+        if is_test(path):
+            allowed = allowed | below(module)
+        if first not in allowed:
+            listed = ", ".join(sorted(allowed)) or "no other module"
+            yield f"'{module}' may include {listed}, but not '{first}'"
+
+    def broken_homes(self, path, module, name):
+        if TEST_LIBRARY.match(name):
+            if not is_test(path):
+                yield "GoogleTest is for tests only"
+            return
+        for home in HOMES:
+            if not home.headers.match(name) or module in BRINGS_ITS_OWN:
+                continue
+            at_home = ", ".join(f"src/{each}" for each in sorted(home.modules))
+            if module not in home.modules:
+                yield f"{home.library} lives in {at_home} and nowhere else"
+            elif home.sources_only and path.suffix != ".cc" and not is_test(path):
+                yield f"{home.library} lives in the .cc files of {at_home}, not in headers"
+
+
+def main():
+    root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parents[2])
+    checker = Checker(root.resolve())
+    violations = checker.check()
+    for violation in violations:
+        print(violation)
+    if violations:
+        print(f"{len(violations)} violation(s)")
+    return 1 if violations else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
