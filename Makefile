@@ -32,7 +32,7 @@ asan: packages
 tsan: packages
 	cmake --preset tsan $(CMAKE_ARGS) > /dev/null
 	cmake --build build-tsan -j $(JOBS)
-	cd build-tsan && TSAN_OPTIONS="halt_on_error=1 second_deadlock_stack=1" $(CTEST) -L 'unit|contract'
+	cd build-tsan && TSAN_OPTIONS="halt_on_error=1 second_deadlock_stack=1 suppressions=$(CURDIR)/tests/sanitizers/tsan.supp" $(CTEST) -L 'unit|contract'
 
 # make bench: every row, a few minutes. make bench ONLY=point-read-cpu runs one.
 bench: packages

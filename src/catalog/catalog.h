@@ -105,11 +105,17 @@ class Catalog {
   /// Numbers for a change that is being prepared; they count only when it commits.
   Counters next_counters() const;
   OfferPtr make_offer(Counters& counters, const Rid& owner, const Throughput& throughput) const;
-  Result<> commit(storage::Batch batch, const Counters& counters, std::uint64_t epoch);
+  /// Commits, and shows the change to others by `show`, which changes the state under its lock. It runs on
+  /// the committer's thread, as load() does after a disk error: were it later, load() could come in
+  /// between, and a partition get two writers.
+  Result<> commit(storage::Batch batch, const Counters& counters, std::uint64_t epoch,
+                  const std::function<void(State&)>& show);
   /// Stages the removal of a container and of its offer, and keeps its partitions from taking writes.
   void stage_removal(const Container& container, storage::Batch& batch);
   void put_back(const std::vector<ContainerPtr>& containers);
-  void forget(const ContainerPtr& container);
+  static void add(State& state, const OfferPtr& offer);
+  static void erase_offer_of(State& state, const Rid& owner);
+  void reclaim_space_of(const Container& container);
   static void put(State& state, const ContainerPtr& container);
   static void erase(State& state, const Rid& container);
   void start_reclaiming();

@@ -76,12 +76,27 @@ Counters Catalog::next_counters() const {
   return counters;
 }
 
-Result<> Catalog::commit(storage::Batch batch, const Counters& counters, std::uint64_t epoch) {
+Result<> Catalog::commit(storage::Batch batch, const Counters& counters, std::uint64_t epoch,
+                         const std::function<void(State&)>& show) {
   batch.put(Family::Catalog, counters_key(), make_value(counters));
-  ORRERY_TRY(environment_.committer.commit(std::move(batch), epoch));
-  std::unique_lock lock(state_mutex_);
-  counters_ = counters;
-  return {};
+  return environment_.committer.commit(std::move(batch), epoch, [&] {
+    std::unique_lock lock(state_mutex_);
+    counters_ = counters;
+    show(state_);
+  });
+}
+
+void Catalog::add(State& state, const OfferPtr& offer) {
+  if (!offer) return;
+  state.offers_by_owner.emplace(offer->owner, offer->rid);
+  state.offers.emplace(offer->rid, offer);
+}
+
+void Catalog::erase_offer_of(State& state, const Rid& owner) {
+  const auto offer = state.offers_by_owner.find(owner);
+  if (offer == state.offers_by_owner.end()) return;
+  state.offers.erase(offer->second);
+  state.offers_by_owner.erase(offer);
 }
 
 OfferPtr Catalog::make_offer(Counters& counters, const Rid& owner,
@@ -122,14 +137,11 @@ Result<DatabasePtr> Catalog::create_database(const std::string& id,
     offer = make_offer(counters, made->rid, *throughput);
     batch.put(Family::Catalog, offer_key(offer->rid), make_value(*offer));
   }
-  ORRERY_TRY(commit(std::move(batch), counters, epoch));
-  std::unique_lock lock(state_mutex_);
-  state_.databases_by_id.emplace(id, made);
-  state_.databases.emplace(made->rid, made);
-  if (offer) {
-    state_.offers_by_owner.emplace(offer->owner, offer->rid);
-    state_.offers.emplace(offer->rid, std::move(offer));
-  }
+  ORRERY_TRY(commit(std::move(batch), counters, epoch, [&](State& state) {
+    state.databases_by_id.emplace(id, made);
+    state.databases.emplace(made->rid, made);
+    add(state, offer);
+  }));
   return made;
 }
 
@@ -198,18 +210,10 @@ Result<ContainerPtr> Catalog::create_container(const Rid& database_rid,
     batch.put(Family::Catalog, offer_key(offer->rid), make_value(*offer));
   }
   auto made = make_container(std::move(stored), owner->id, std::move(ranges));
-  ORRERY_TRY(commit(std::move(batch), counters, epoch));
-  std::unique_lock lock(state_mutex_);
-  // If the disk failed right after the commit, and the catalog has been loaded anew since, the container
-  // is there already, with partitions of its own. A partition has one writer: those count, not ours.
-  if (const auto loaded = state_.containers.find(made->rid); loaded != state_.containers.end()) {
-    return loaded->second;
-  }
-  put(state_, made);
-  if (offer) {
-    state_.offers_by_owner.emplace(offer->owner, offer->rid);
-    state_.offers.emplace(offer->rid, std::move(offer));
-  }
+  ORRERY_TRY(commit(std::move(batch), counters, epoch, [&](State& state) {
+    put(state, made);
+    add(state, offer);
+  }));
   return made;
 }
 
@@ -243,9 +247,8 @@ Result<ContainerPtr> Catalog::replace_container(
   batch.put(Family::Catalog, container_key(rid), make_value(stored));
   auto made = make_container(std::move(stored), current->database_id,
                              std::vector<Range>(current->ranges.all()));
-  ORRERY_TRY(commit(std::move(batch), counters, epoch));
-  std::unique_lock lock(state_mutex_);
-  put(state_, made);
+  ORRERY_TRY(commit(std::move(batch), counters, epoch,
+                    [&](State& state) { put(state, made); }));
   return made;
 }
 
@@ -277,20 +280,9 @@ void Catalog::put_back(const std::vector<ContainerPtr>& containers) {
   }
 }
 
-void Catalog::forget(const ContainerPtr& container) {
-  {
-    std::unique_lock lock(state_mutex_);
-    erase(state_, container->rid);
-    if (const auto offer = state_.offers_by_owner.find(container->rid);
-        offer != state_.offers_by_owner.end()) {
-      state_.offers.erase(offer->second);
-      state_.offers_by_owner.erase(offer);
-    }
-  }
+void Catalog::reclaim_space_of(const Container& container) {
   std::lock_guard lock(reclaim_mutex_);
-  for (const Range& range : container->ranges.all()) {
-    garbage_.push_back(range.partition->number());
-  }
+  for (const Range& range : container.ranges.all()) garbage_.push_back(range.partition->number());
   start_reclaiming();
 }
 
@@ -304,11 +296,15 @@ Result<> Catalog::delete_container(const Rid& rid, std::string_view if_match) {
   }
   storage::Batch batch;
   stage_removal(*current, batch);
-  if (auto committed = commit(std::move(batch), next_counters(), epoch); !committed) {
+  auto committed = commit(std::move(batch), next_counters(), epoch, [&](State& state) {
+    erase(state, rid);
+    erase_offer_of(state, rid);
+  });
+  if (!committed) {
     put_back({current});
     return committed;
   }
-  forget(current);
+  reclaim_space_of(*current);
   return {};
 }
 
@@ -325,21 +321,20 @@ Result<> Catalog::delete_database(const Rid& rid, std::string_view if_match) {
   for (const ContainerPtr& each : inside) stage_removal(*each, batch);
   batch.erase(Family::Catalog, database_key(rid));
   if (const auto offer = offer_of(rid)) batch.erase(Family::Catalog, offer_key(offer->rid));
-  if (auto committed = commit(std::move(batch), next_counters(), epoch); !committed) {
+  auto committed = commit(std::move(batch), next_counters(), epoch, [&](State& state) {
+    for (const ContainerPtr& each : inside) {
+      erase(state, each->rid);
+      erase_offer_of(state, each->rid);
+    }
+    erase_offer_of(state, rid);
+    state.databases_by_id.erase(current->id);
+    state.databases.erase(rid);
+  });
+  if (!committed) {
     put_back(inside);
     return committed;
   }
-  {
-    std::unique_lock lock(state_mutex_);
-    state_.databases_by_id.erase(current->id);
-    state_.databases.erase(rid);
-    if (const auto offer = state_.offers_by_owner.find(rid);
-        offer != state_.offers_by_owner.end()) {
-      state_.offers.erase(offer->second);
-      state_.offers_by_owner.erase(offer);
-    }
-  }
-  for (const ContainerPtr& each : inside) forget(each);
+  for (const ContainerPtr& each : inside) reclaim_space_of(*each);
   return {};
 }
 
@@ -358,11 +353,10 @@ Result<OfferPtr> Catalog::replace_offer(const Rid& rid, std::string_view if_matc
   changed.ts = environment_.clock.unix_seconds();
   storage::Batch batch;
   batch.put(Family::Catalog, offer_key(rid), make_value(changed));
-  ORRERY_TRY(commit(std::move(batch), counters, epoch));
-  auto made = std::make_shared<const Offer>(std::move(changed));
-  std::unique_lock lock(state_mutex_);
-  state_.offers.insert_or_assign(rid, made);
-  return OfferPtr(made);
+  const OfferPtr made = std::make_shared<const Offer>(std::move(changed));
+  ORRERY_TRY(commit(std::move(batch), counters, epoch,
+                    [&](State& state) { state.offers.insert_or_assign(rid, made); }));
+  return made;
 }
 
 }  // namespace orrery::catalog

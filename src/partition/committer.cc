@@ -59,13 +59,18 @@ void Committer::submit(Staged staged, WhenFull when_full) {
   if (was_idle) work_.notify_one();
 }
 
-Result<> Committer::commit(storage::Batch batch, std::uint64_t epoch) {
+Result<> Committer::commit(storage::Batch batch, std::uint64_t epoch,
+                           const std::function<void()>& committed) {
   std::promise<Result<>> outcome;
   auto waiting = outcome.get_future();
   Staged staged;
   staged.batch = std::move(batch);
   staged.epoch = epoch;
-  staged.done = [&outcome](const Result<>& result) { outcome.set_value(result); };
+  // The promise goes along: the waiter may be gone before the committer has let go of it.
+  staged.done = [outcome = std::move(outcome), &committed](const Result<>& result) mutable {
+    if (result && committed) committed();
+    outcome.set_value(result);
+  };
   submit(std::move(staged));
   return waiting.get();
 }

@@ -70,8 +70,10 @@ class Committer {
 
   /// Commits an empty-handed write and waits for it: whether a write would succeed now. Blocks.
   Result<> probe();
-  /// Commits `batch`, validated in `epoch`, and waits for it. Blocks.
-  Result<> commit(storage::Batch batch, std::uint64_t epoch);
+  /// Commits `batch`, validated in `epoch`, and waits for it. `committed`, if given, is called on the
+  /// committer's thread once it is, before anything after it is committed or recovered. Blocks.
+  Result<> commit(storage::Batch batch, std::uint64_t epoch,
+                  const std::function<void()>& committed = {});
 
   /// Changes with every failure and with every recovery. What stood on the store's state before must
   /// read it anew.
