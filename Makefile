@@ -61,7 +61,7 @@ tidy: packages
 	@sh scripts/install.sh scripts/format-packages.txt
 	cmake --preset release $(CMAKE_ARGS) > /dev/null
 	cmake --build build -j $(JOBS)
-	git ls-files 'src/*.cc' | grep -v _fuzz | xargs -P $(JOBS) -n 4 clang-tidy-19 --quiet -p build
+	git ls-files 'src/*.cc' | grep -vE '_(fuzz|test)\.cc' | xargs -P $(JOBS) -n 4 clang-tidy-19 --quiet -p build
 
 packages:
 	@sh scripts/install.sh packages.txt

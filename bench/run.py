@@ -66,6 +66,10 @@ def cpu_seconds(pid):
     return time.clock_gettime(~pid << 3 | 2)  # the kernel's number for the clock of another process
 
 
+def thread_count(pid):
+    return len(os.listdir(f"/proc/{pid}/task"))
+
+
 def resident_mb(pid):
     with open(f"/proc/{pid}/status", encoding="ascii") as file:
         return int(re.search(r"VmRSS:\s+(\d+) kB", file.read()).group(1)) / 1024
@@ -192,6 +196,27 @@ class Bench:
 
             orrery_process.wait_until(settled, 20, "memory stays the same", pause=0.5)
         return Row("idle-memory", "≤ 40 MB", sizes[-1] <= 40, f"{sizes[-1]:.1f} MB resident")
+
+    def idle_containers(self):
+        """What each of 10,000 containers costs while nobody uses it."""
+        count = 10_000
+        with self.server(self.fresh_directory("containers")) as server:
+            self.make_container(server)
+            connection = orrery_process.Connection(server.port)
+            before = resident_mb(server.process.pid)
+            threads = thread_count(server.process.pid)
+            for number in range(count):
+                made = connection.post("colls", f"dbs/{DATABASE}", json.dumps({
+                    "id": f"idle-{number}",
+                    "partitionKey": {"paths": ["/pk"], "kind": "Hash", "version": 2}}).encode())
+                if made.status != 201:
+                    raise RuntimeError(f"create container {number}: {made}")
+            connection.close()
+            kilobytes = (resident_mb(server.process.pid) - before) * 1024 / count
+            more_threads = thread_count(server.process.pid) - threads
+        return Row("idle-containers", "≤ 10 KB", kilobytes <= 10 and more_threads <= 0,
+                   f"{kilobytes:.1f} KB resident for each of {count:,} idle containers, "
+                   f"{more_threads} more threads")
 
     def with_million(self):
         """The directory of a server that took a million documents, gave them all back in a read
@@ -439,6 +464,7 @@ ROWS = {
     "start-empty": Bench.start_empty,
     "start-million": Bench.start_million,
     "idle-memory": Bench.idle_memory,
+    "idle-containers": Bench.idle_containers,
     "point-read-cpu": Bench.point_read_cpu,
     "create-vs-rocksdb": Bench.create_vs_rocksdb,
     "create-vs-postgres": Bench.create_vs_postgres,

@@ -29,9 +29,10 @@ Result<http::Response> read_account(Services& services, Context& context) {
     // Clients move all their traffic to this address: the one that they have reached us by works.
     const auto host = context.header(headers::kHost);
     if (host.empty()) {
-      return Error(ErrorCode::BadRequest,
-                   "The request has no Host header, so that the server cannot tell the client where "
-                   "to find it. Send one, or start the server with --advertise.");
+      return Error(
+          ErrorCode::BadRequest,
+          "The request has no Host header, so that the server cannot tell the client where "
+          "to find it. Send one, or start the server with --advertise.");
     }
     endpoint = fmt::format("{}://{}/", context.request.secure ? "https" : "http", host);
   }

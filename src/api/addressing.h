@@ -8,11 +8,12 @@
 
 namespace orrery::api {
 
-/// Whether the path is one of rids. The test that clients apply to sign, and a database with that rid.
+/// Whether the path is one of rids. The test that clients apply to sign, and a database with that
+/// rid.
 bool addressed_by_rid(const Services& services, const ResourcePath& path);
 
-/// The database of the path. `missing` is NotFound where it is what the request addresses, OwnerNotFound
-/// where it is only above that.
+/// The database of the path. `missing` is NotFound where it is what the request addresses,
+/// OwnerNotFound where it is only above that.
 Result<catalog::DatabasePtr> find_database(const Services& services, const ResourcePath& path,
                                            ErrorCode missing);
 

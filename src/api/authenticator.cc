@@ -49,8 +49,7 @@ UnknownRoute unknown_route(std::string_view target, bool decoded) {
   const bool list = segments.size() % 2 == 1;
   const bool operation = segments.size() == 6 && segments[4] == "operations";
   route.type = operation ? segments[2] : list ? segments.back() : segments[segments.size() - 2];
-  const std::size_t in_link =
-      operation ? 4 : list ? segments.size() - 1 : segments.size();
+  const std::size_t in_link = operation ? 4 : list ? segments.size() - 1 : segments.size();
   for (std::size_t i = 0; i < in_link; ++i) {
     if (i > 0) route.link.push_back('/');
     route.link += segments[i];
@@ -70,17 +69,19 @@ Result<Access> Authenticator::authenticate(const http::Request& request,
   }
   ORRERY_TRY(const auto authorization, parse_authorization(header));
   if (authorization.type != "master") {
-    return Error(ErrorCode::Unauthorized,
-                 fmt::format("Authorization of type '{}' is not supported by this server: sign with "
-                             "an account key (type=master).",
-                             authorization.type));
+    return Error(
+        ErrorCode::Unauthorized,
+        fmt::format("Authorization of type '{}' is not supported by this server: sign with "
+                    "an account key (type=master).",
+                    authorization.type));
   }
   const auto x_date = request.header(headers::kXDate);
   const auto date = request.header(headers::kDate);
   if (x_date.empty() && date.empty()) {
-    return Error(ErrorCode::Unauthorized,
-                 "The authorization header needs a date: send x-ms-date (or Date) in the form 'Tue, "
-                 "01 Apr 2025 12:00:00 GMT', and sign it.");
+    return Error(
+        ErrorCode::Unauthorized,
+        "The authorization header needs a date: send x-ms-date (or Date) in the form 'Tue, "
+        "01 Apr 2025 12:00:00 GMT', and sign it.");
   }
 
   std::vector<Candidate> candidates;
@@ -133,27 +134,30 @@ Result<Access> Authenticator::authenticate(const http::Request& request,
       escaped.push_back(c);
     }
   }
-  return Error(ErrorCode::Unauthorized,
-               fmt::format("The input authorization token can't serve the request. Please check that "
-                           "the expected payload is built as per the protocol, and check the key "
-                           "being used. Server used the following payload to sign: '{}'",
-                           escaped));
+  return Error(
+      ErrorCode::Unauthorized,
+      fmt::format("The input authorization token can't serve the request. Please check that "
+                  "the expected payload is built as per the protocol, and check the key "
+                  "being used. Server used the following payload to sign: '{}'",
+                  escaped));
 }
 
 Result<> Authenticator::check_date(std::string_view date) const {
   const auto time = parse_http_date(date);
   if (!time) {
-    return Error(ErrorCode::Unauthorized,
-                 fmt::format("'{}' is not a date in the form 'Tue, 01 Apr 2025 12:00:00 GMT'.", date));
+    return Error(
+        ErrorCode::Unauthorized,
+        fmt::format("'{}' is not a date in the form 'Tue, 01 Apr 2025 12:00:00 GMT'.", date));
   }
   if (!check_dates_) return {};
   const auto now = clock_.unix_seconds();
   if (*time < now - kTokenLife - kClockSkew || *time > now + kClockSkew) {
-    return Error(ErrorCode::Forbidden,
-                 fmt::format("The authorization token is not valid at the current time. Please create "
-                             "another token and retry (token time: {}, server time: {}). Check both "
-                             "clocks.",
-                             date, format_http_date(now)));
+    return Error(
+        ErrorCode::Forbidden,
+        fmt::format("The authorization token is not valid at the current time. Please create "
+                    "another token and retry (token time: {}, server time: {}). Check both "
+                    "clocks.",
+                    date, format_http_date(now)));
   }
   return {};
 }
@@ -163,9 +167,8 @@ bool Authenticator::bears_key(const http::Request& request) const {
   auto header = request.header(headers::kAuthorization);
   if (!header.starts_with(kBearer)) return false;
   header.remove_prefix(kBearer.size());
-  return std::ranges::any_of(keys_.texts, [&](const std::string& key) {
-    return equal_in_constant_time(key, header);
-  });
+  return std::ranges::any_of(
+      keys_.texts, [&](const std::string& key) { return equal_in_constant_time(key, header); });
 }
 
 }  // namespace orrery::api

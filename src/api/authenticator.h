@@ -23,8 +23,8 @@ class Authenticator {
   Authenticator(AccountKeys keys, const Clock& clock, bool check_dates)
       : keys_(std::move(keys)), clock_(clock), check_dates_(check_dates) {}
 
-  /// Unauthorized, or Forbidden when the signature is right but its date is not. `path` is null for a
-  /// route that does not exist: strangers learn nothing but 401 there either.
+  /// Unauthorized, or Forbidden when the signature is right but its date is not. `path` is null for
+  /// a route that does not exist: strangers learn nothing but 401 there either.
   Result<Access> authenticate(const http::Request& request, const ResourcePath* path) const;
 
   /// `Authorization: Bearer <account key>`, for scrapers that cannot sign.

@@ -53,9 +53,12 @@ class AuthenticatorTest : public testing::Test {
     if (access) return *access == Access::ReadWrite ? "read-write" : "read-only";
     message = access.error().message();
     switch (access.error().code()) {
-      case ErrorCode::Unauthorized: return "401";
-      case ErrorCode::Forbidden: return "403";
-      default: return "?";
+      case ErrorCode::Unauthorized:
+        return "401";
+      case ErrorCode::Forbidden:
+        return "403";
+      default:
+        return "?";
     }
   }
   std::string outcome(TestRequest& request) { return outcome(request, authenticator); }
@@ -114,9 +117,10 @@ TEST_F(AuthenticatorTest, WhoeverBringsNoOrBrokenAuthorizationIsAStranger) {
   EXPECT_THAT(message, HasSubstr("authorization is missing"));
 
   const std::string date = format_http_date(clock.unix_seconds());
-  for (const auto* value : {"x", "type%3dmaster%26ver%3d1.0", "type=master&ver=1.0&sig=",
-                            "type%3dmaster%26ver%3d1.0%26sig%3d%%%", "Bearer abc",
-                            "type%3dresource%26ver%3d1%26sig%3dabc", "type%3daad%26ver%3d1.0%26sig%3dx"}) {
+  for (const auto* value :
+       {"x", "type%3dmaster%26ver%3d1.0",
+        "type=master&ver=1.0&sig=", "type%3dmaster%26ver%3d1.0%26sig%3d%%%", "Bearer abc",
+        "type%3dresource%26ver%3d1%26sig%3dabc", "type%3daad%26ver%3d1.0%26sig%3dx"}) {
     TestRequest request("GET", "/dbs");
     request.header(headers::kXDate, date).header(headers::kAuthorization, value);
     EXPECT_EQ(outcome(request), "401") << value;

@@ -1,4 +1,5 @@
-// Request charges: one deterministic formula, so that the same request on the same data costs the same.
+// Request charges: one deterministic formula, so that the same request on the same data costs the
+// same.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +17,7 @@ struct Charge {
   void append_text(std::string& out) const;
 };
 
-inline constexpr Charge kRefused{100};      ///< anything refused that is not named below; 404 and 304
+inline constexpr Charge kRefused{100};  ///< anything refused that is not named below; 404 and 304
 inline constexpr Charge kFailedWrite{124};  ///< 409 and 412
 inline constexpr Charge kMetadataRead{100};
 inline constexpr Charge kMetadataWrite{500};

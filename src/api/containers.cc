@@ -27,8 +27,7 @@ Json to_wire(const Context& context, const catalog::Container& container) {
 void add_headers(http::Response& response, const catalog::Container& container) {
   response.add(headers::kEtag.text, container.etag().text());
   // Those of the database: a container's own would be taken for those of its items.
-  response.add(headers::kAltContentPath.text,
-               percent_encode_path("dbs/" + container.database_id));
+  response.add(headers::kAltContentPath.text, percent_encode_path("dbs/" + container.database_id));
   response.add(headers::kContentPath.text, container.rid.database_rid().text());
   response.add(headers::kIndexTransformationProgress.text, "100");
   if (container.definition.lazily_indexed()) {
@@ -70,8 +69,9 @@ Async<http::Response> create(Services& services, Context& context) {
   ORRERY_CO_TRY(auto definition, ContainerDefinition::create(body, context.api_version));
   ORRERY_CO_TRY(auto throughput, requested_throughput(context));
   ORRERY_CO_TRY(auto container, co_await run_blocking(services.blocking, [&] {
-    return services.catalog.create_container(database->rid, std::move(definition), throughput);
-  }));
+                  return services.catalog.create_container(database->rid, std::move(definition),
+                                                           throughput);
+                }));
   context.charge = kMetadataWrite;
   co_return show(context, 201, *container);
 }
@@ -105,8 +105,8 @@ Result<http::Response> read(Services& services, Context& context) {
   if (with_statistics) body["statistics"] = statistics(*container);
   auto response = reply(context, 200, body.dump());
   add_headers(response, *container);
-  // The SDK of 2017 takes the session of a container that another client made from here, and its own
-  // tests insist; later ones must not see a token (sdk.documentdb_own, sessionTests).
+  // The SDK of 2017 takes the session of a container that another client made from here, and its
+  // own tests insist; later ones must not see a token (sdk.documentdb_own, sessionTests).
   if (context.token_form == SessionTokenForm::Simple && addressed_by_rid(services, context.path)) {
     const catalog::Range& first = container->ranges.all().front();
     std::string token;
@@ -121,12 +121,12 @@ Async<http::Response> replace(Services& services, Context& context) {
   ORRERY_CO_TRY(const auto container, addressed(services, context));
   ORRERY_CO_TRY(const auto body, parse_resource_body(context.request.body));
   ORRERY_CO_TRY(auto replaced, co_await run_blocking(services.blocking, [&] {
-    return services.catalog.replace_container(
-        container->rid, context.header(headers::kIfMatch),
-        [&](const ContainerDefinition& current) {
-          return current.replace(body, context.api_version);
-        });
-  }));
+                  return services.catalog.replace_container(
+                      container->rid, context.header(headers::kIfMatch),
+                      [&](const ContainerDefinition& current) {
+                        return current.replace(body, context.api_version);
+                      });
+                }));
   context.charge = kMetadataWrite;
   co_return show(context, 200, *replaced);
 }

@@ -21,13 +21,13 @@ Result<std::optional<std::uint32_t>> page_size(const Context& context, std::uint
   const auto value = context.header(headers::kMaxItemCount);
   if (value.empty()) return std::optional(absent);
   std::int32_t number = 0;
-  const auto [end, failure] =
-      std::from_chars(value.data(), value.data() + value.size(), number);
+  const auto [end, failure] = std::from_chars(value.data(), value.data() + value.size(), number);
   if (failure != std::errc() || end != value.data() + value.size() || number < -1) {
-    return Error(ErrorCode::BadRequest,
-                 fmt::format("The input PageSize {} is invalid. Ensure to provide a valid page size "
-                             "between 1 and {}, or -1 for no limit, in x-ms-max-item-count.",
-                             value, INT32_MAX));
+    return Error(
+        ErrorCode::BadRequest,
+        fmt::format("The input PageSize {} is invalid. Ensure to provide a valid page size "
+                    "between 1 and {}, or -1 for no limit, in x-ms-max-item-count.",
+                    value, INT32_MAX));
   }
   if (number == -1) return std::optional<std::uint32_t>();
   if (number == 0) return std::optional(absent);

@@ -30,8 +30,8 @@ struct Context {
   std::string_view api_version;  ///< empty: the newest
   SessionTokenForm token_form = SessionTokenForm::Vector;
 
-  /// Set as soon as they are known, so that an error carries them too: clients take the session token
-  /// from a 404, 409 or 412 as well.
+  /// Set as soon as they are known, so that an error carries them too: clients take the session
+  /// token from a 404, 409 or 412 as well.
   std::shared_ptr<const catalog::Container> container;
   const catalog::Range* range = nullptr;
 
@@ -42,8 +42,8 @@ struct Context {
   Result<bool> flag(HeaderName name) const;
 };
 
-/// x-ms-max-item-count: `absent` when absent or 0, nothing for -1 (no bound by count). BadRequest for
-/// the rest.
+/// x-ms-max-item-count: `absent` when absent or 0, nothing for -1 (no bound by count). BadRequest
+/// for the rest.
 Result<std::optional<std::uint32_t>> page_size(const Context& context, std::uint32_t absent);
 
 }  // namespace orrery::api

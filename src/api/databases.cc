@@ -35,8 +35,8 @@ Async<http::Response> create(Services& services, Context& context) {
   ORRERY_CO_TRY(auto id, parse_resource_id(body));
   ORRERY_CO_TRY(auto throughput, requested_throughput(context));
   ORRERY_CO_TRY(auto database, co_await run_blocking(services.blocking, [&] {
-    return services.catalog.create_database(id, throughput);
-  }));
+                  return services.catalog.create_database(id, throughput);
+                }));
   context.charge = kMetadataWrite;
   co_return show(context, 201, *database);
 }

@@ -13,27 +13,28 @@ namespace orrery::api {
 namespace {
 
 Error key_mismatch(std::string_view detail) {
-  return Error(ErrorCode::PartitionKeyMismatch,
-               fmt::format("Partition key provided either doesn't correspond to definition in the "
-                           "collection or doesn't match partition key field values specified in the "
-                           "document. {}",
-                           detail));
+  return Error(
+      ErrorCode::PartitionKeyMismatch,
+      fmt::format("Partition key provided either doesn't correspond to definition in the "
+                  "collection or doesn't match partition key field values specified in the "
+                  "document. {}",
+                  detail));
 }
 
 Result<> check_components(const ContainerDefinition& definition, const PartitionKey& key) {
   const std::size_t paths = definition.partition_key().paths.size();
   if (key.size() != paths) {
-    return key_mismatch(fmt::format("The key in x-ms-documentdb-partitionkey has {} component(s), the "
-                                    "container has {} path(s).",
-                                    key.size(), paths));
+    return key_mismatch(
+        fmt::format("The key in x-ms-documentdb-partitionkey has {} component(s), the "
+                    "container has {} path(s).",
+                    key.size(), paths));
   }
   return check_key_size(definition.partition_key(), key);
 }
 
 /// On a container without a key any of these names the one key that there is.
 bool names_no_key(const PartitionKey& key) {
-  return key.empty() ||
-         (key.size() == 1 && std::holds_alternative<Undefined>(key.components()[0]));
+  return key.empty() || (key.size() == 1 && std::holds_alternative<Undefined>(key.components()[0]));
 }
 
 KeyComponent component_of(const json::Scalar& value) {
@@ -44,8 +45,8 @@ KeyComponent component_of(const json::Scalar& value) {
   return Undefined{};
 }
 
-/// The key that a document's header and body together name. A hierarchical key may say null for a level
-/// that the body lacks: one client cannot say it otherwise, and will ask for it so.
+/// The key that a document's header and body together name. A hierarchical key may say null for a
+/// level that the body lacks: one client cannot say it otherwise, and will ask for it so.
 Result<PartitionKey> agreed_key(const ContainerDefinition& definition, PartitionKey in_body,
                                 const std::optional<PartitionKey>& in_header) {
   if (!in_header) return in_body;
@@ -128,13 +129,15 @@ Result<PartitionKey> required_key(const Context& context, const ContainerDefinit
     return PartitionKey();
   }
   if (!key) {
-    return Error(ErrorCode::BadRequest,
-                 "PartitionKey value must be supplied for this operation: send it as a JSON array in "
-                 "x-ms-documentdb-partitionkey, as in [\"value\"].");
+    return Error(
+        ErrorCode::BadRequest,
+        "PartitionKey value must be supplied for this operation: send it as a JSON array in "
+        "x-ms-documentdb-partitionkey, as in [\"value\"].");
   }
   if (key->empty()) {
-    return key_mismatch("The key [] names no document of a partitioned container: for documents "
-                        "without the property send [{}].");
+    return key_mismatch(
+        "The key [] names no document of a partitioned container: for documents "
+        "without the property send [{}].");
   }
   ORRERY_TRY(check_components(definition, *key));
   return std::move(*key);
@@ -156,16 +159,17 @@ Result<PointTarget> point_target(const Services& services, Context& context) {
   const auto& container = *context.container;
   ORRERY_TRY(const auto key, required_key(context, container.definition));
   KeyPlace place = place_of(container.definition, key);
-  const auto& range = route(context, place.epk);
+  route(context, place.epk);
   PointTarget target;
   target.key = {std::move(place.epk.bytes), std::move(place.canonical), context.path.names[2]};
   if (!addressed_by_rid(services, context.path)) return target;
 
   const auto missing = [&] {
-    return Error(ErrorCode::NotFound,
-                 fmt::format("Resource Not Found. There is no document with the rid '{}' under this "
-                             "partition key.",
-                             context.path.names[2]));
+    return Error(
+        ErrorCode::NotFound,
+        fmt::format("Resource Not Found. There is no document with the rid '{}' under this "
+                    "partition key.",
+                    context.path.names[2]));
   };
   const auto rid = Rid::parse(context.path.names[2]);
   if (!rid || rid->kind() != RidKind::Document || rid->container_rid() != container.rid) {
@@ -173,7 +177,6 @@ Result<PointTarget> point_target(const Services& services, Context& context) {
   }
   target.number = DocumentNumber{rid->counter()};
   target.key.id.clear();
-  (void)range;
   return target;
 }
 
@@ -186,9 +189,10 @@ Result<Intake> take_in_document(const Context& context, const catalog::Container
   const json::TtlMember ttl = document.ttl();
   if (definition.default_ttl()) {
     if (ttl.kind == json::TtlMember::Kind::Invalid) {
-      return Error(ErrorCode::BadRequest,
-                   "The input ttl is invalid: in a container with defaultTtl a document's 'ttl' must "
-                   "be -1 or a whole number from 1 to 2147483647.");
+      return Error(
+          ErrorCode::BadRequest,
+          "The input ttl is invalid: in a container with defaultTtl a document's 'ttl' must "
+          "be -1 or a whole number from 1 to 2147483647.");
     }
   }
   // Kept also while TTL is off: it counts from the moment it is switched on.
@@ -217,10 +221,11 @@ Result<Intake> take_in_document(const Context& context, const catalog::Container
 Result<> check_write_headers(const Context& context) {
   for (const HeaderName name : {headers::kPreTriggerInclude, headers::kPostTriggerInclude}) {
     if (!context.header(name).empty()) {
-      return Error(ErrorCode::NotImplemented,
-                   fmt::format("Triggers are not implemented yet: nothing was written. Leave out the "
-                               "header {}.",
-                               name.text));
+      return Error(
+          ErrorCode::NotImplemented,
+          fmt::format("Triggers are not implemented yet: nothing was written. Leave out the "
+                      "header {}.",
+                      name.text));
     }
   }
   const auto directive = context.header(headers::kIndexingDirective);
@@ -237,8 +242,8 @@ partition::Rules make_rules(const ContainerDefinition& definition) {
   partition::Rules rules;
   rules.default_ttl = definition.default_ttl();
   if (!definition.unique_keys().empty()) {
-    rules.unique_values_of = std::make_shared<const partition::UniqueValuesOf>(
-        [definition](std::string_view text) {
+    rules.unique_values_of =
+        std::make_shared<const partition::UniqueValuesOf>([definition](std::string_view text) {
           const auto document = json::DocumentText::parse(text, wanted_paths(definition));
           // It was checked when it was stored.
           ORRERY_ASSERT(document.has_value());

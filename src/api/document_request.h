@@ -1,5 +1,5 @@
-// What requests on documents have in common: the key they name, the range it lives in, and the document
-// in their body.
+// What requests on documents have in common: the key they name, the range it lives in, and the
+// document in their body.
 #pragma once
 
 #include <optional>
@@ -30,8 +30,8 @@ struct KeyPlace {
 };
 KeyPlace place_of(const ContainerDefinition& definition, const PartitionKey& key);
 
-/// Points the context at the range that owns the key. A range id in the request does not matter: a full
-/// key decides alone.
+/// Points the context at the range that owns the key. A range id in the request does not matter: a
+/// full key decides alone.
 const catalog::Range& route(Context& context, const Epk& epk);
 
 /// The document that a point request addresses by name or rid, under the key of its header.

@@ -3,9 +3,9 @@
 #include <memory>
 #include <string>
 
-#include <boost/asio/thread_pool.hpp>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <boost/asio/thread_pool.hpp>
 
 #include "api/test_request.h"
 #include "catalog/catalog.h"
@@ -151,15 +151,16 @@ TEST_F(IntakeTest, TheRulesOfAContainerFindTheSameValuesInAStoredDocument) {
   EXPECT_EQ(container->rules.default_ttl, 5);
   ASSERT_TRUE(container->rules.unique_values_of);
   const auto intake = taken(R"({"id":"1","pk":"x","a":"é","b":{"c":1e3}})");
-  EXPECT_EQ((*container->rules.unique_values_of)(
-                intake.write.open_text + R"(,"_rid":"r","_self":"s","_etag":"e","_ts":1})"),
+  EXPECT_EQ((*container->rules.unique_values_of)(intake.write.open_text +
+                                                 R"(,"_rid":"r","_self":"s","_etag":"e","_ts":1})"),
             intake.write.unique_values);
   EXPECT_FALSE(test_container(kHashKey)->rules.unique_values_of);
 }
 
 TEST_F(IntakeTest, OnlyIndexedLeavesAreCountedAndTheIdAlwaysIs) {
   container = test_container(
-      kHashKey + R"(,"indexingPolicy":{"includedPaths":[{"path":"/a/*"}],"excludedPaths":[{"path":"/*"}]})");
+      kHashKey +
+      R"(,"indexingPolicy":{"includedPaths":[{"path":"/a/*"}],"excludedPaths":[{"path":"/*"}]})");
   EXPECT_EQ(taken(R"({"id":"1","pk":"x","a":{"b":1,"c":[2,3]},"d":4})").write.indexed_leaves, 4u);
 }
 
@@ -199,9 +200,12 @@ class RequiredKeyTest : public testing::Test {
     const auto found = required_key(context, definition);
     if (found) return found->to_json();
     switch (found.error().code()) {
-      case ErrorCode::BadRequest: return "bad request";
-      case ErrorCode::PartitionKeyMismatch: return "mismatch";
-      default: return "?";
+      case ErrorCode::BadRequest:
+        return "bad request";
+      case ErrorCode::PartitionKeyMismatch:
+        return "mismatch";
+      default:
+        return "?";
     }
   }
   ContainerDefinition definition = test_container(kHashKey)->definition;
@@ -276,8 +280,7 @@ TEST_F(PointTargetTest, ADocumentIsAddressedByName) {
   ASSERT_TRUE(found);
   EXPECT_EQ(found->key.id, "the id");
   EXPECT_FALSE(found->number);
-  const auto place =
-      place_of(container->definition, PartitionKey::parse(R"(["x"])").value());
+  const auto place = place_of(container->definition, PartitionKey::parse(R"(["x"])").value());
   EXPECT_EQ(found->key.epk, place.epk.bytes);
   EXPECT_EQ(found->key.partition_key, place.canonical);
 }

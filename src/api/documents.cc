@@ -1,4 +1,5 @@
-// Point operations on documents: create, upsert, read, replace, delete, and delete by partition key.
+// Point operations on documents: create, upsert, read, replace, delete, and delete by partition
+// key.
 #include <algorithm>
 #include <utility>
 
@@ -72,8 +73,8 @@ http::Response written_reply(Context& context, const partition::Committed& commi
   return response;
 }
 
-/// Finds the document that a request addresses, without or with its text. Where memory does not hold
-/// what is needed the answer is Unknown, and the caller asks again where it may block.
+/// Finds the document that a request addresses, without or with its text. Where memory does not
+/// hold what is needed the answer is Unknown, and the caller asks again where it may block.
 Lookup find(const storage::Store& store, PartitionNumber partition, const PointTarget& target,
             Tier tier, Found& found) {
   if (!target.number) return partition::find_entry(store, partition, target.key, tier, found);
@@ -119,8 +120,8 @@ ReadResult read_target(const Services& services, const catalog::Container& conta
   return result;
 }
 
-/// Turns a document addressed by rid into one addressed by id: writes go by id, and say which document
-/// they mean.
+/// Turns a document addressed by rid into one addressed by id: writes go by id, and say which
+/// document they mean.
 Result<> resolve_number(const Services& services, PartitionNumber partition, PointTarget& target) {
   if (!target.number) return {};
   Found found;
@@ -155,8 +156,7 @@ Async<http::Response> commit(Context& context, Write write) {
 }  // namespace
 
 Async<http::Response> create(Services& services, Context& context) {
-  ORRERY_CO_TRY(const auto container,
-                find_container(services, context, ErrorCode::OwnerNotFound));
+  ORRERY_CO_TRY(const auto container, find_container(services, context, ErrorCode::OwnerNotFound));
   ORRERY_CO_TRY(check_write_headers(context));
   ORRERY_CO_TRY(const bool upsert, context.flag(headers::kIsUpsert));
   ORRERY_CO_TRY(auto intake, take_in_document(context, *container));
@@ -170,8 +170,7 @@ Async<http::Response> create(Services& services, Context& context) {
 }
 
 Async<http::Response> replace(Services& services, Context& context) {
-  ORRERY_CO_TRY(const auto container,
-                find_container(services, context, ErrorCode::OwnerNotFound));
+  ORRERY_CO_TRY(const auto container, find_container(services, context, ErrorCode::OwnerNotFound));
   ORRERY_CO_TRY(check_write_headers(context));
   ORRERY_CO_TRY(auto target, point_target(services, context));
   ORRERY_CO_TRY(auto intake, take_in_document(context, *container));
@@ -185,8 +184,7 @@ Async<http::Response> replace(Services& services, Context& context) {
 }
 
 Async<http::Response> remove(Services& services, Context& context) {
-  ORRERY_CO_TRY(const auto container,
-                find_container(services, context, ErrorCode::OwnerNotFound));
+  ORRERY_CO_TRY(const auto container, find_container(services, context, ErrorCode::OwnerNotFound));
   ORRERY_CO_TRY(check_write_headers(context));
   ORRERY_CO_TRY(auto target, point_target(services, context));
   ORRERY_CO_TRY(co_await resolve_target(services, context, target));
@@ -199,8 +197,7 @@ Async<http::Response> remove(Services& services, Context& context) {
 }
 
 Async<http::Response> read(Services& services, Context& context) {
-  ORRERY_CO_TRY(const auto container,
-                find_container(services, context, ErrorCode::OwnerNotFound));
+  ORRERY_CO_TRY(const auto container, find_container(services, context, ErrorCode::OwnerNotFound));
   ORRERY_CO_TRY(check_consistency(context));
   ORRERY_CO_TRY(const auto target, point_target(services, context));
   ORRERY_CO_TRY(check_session(context, *context.range));
@@ -234,8 +231,7 @@ Async<http::Response> read(Services& services, Context& context) {
 }
 
 Async<http::Response> remove_all_of_key(Services& services, Context& context) {
-  ORRERY_CO_TRY(const auto container,
-                find_container(services, context, ErrorCode::OwnerNotFound));
+  ORRERY_CO_TRY(const auto container, find_container(services, context, ErrorCode::OwnerNotFound));
   ORRERY_CO_TRY(const auto key, required_key(context, container->definition));
   KeyPlace place = place_of(container->definition, key);
   const auto& range = route(context, place.epk);
@@ -245,8 +241,7 @@ Async<http::Response> remove_all_of_key(Services& services, Context& context) {
     partition::Transaction transaction;
     transaction.rules = container->rules;
     transaction.delete_all = prefix;
-    ORRERY_CO_TRY(const auto committed,
-                  co_await range.partition->submit(std::move(transaction)));
+    ORRERY_CO_TRY(const auto committed, co_await range.partition->submit(std::move(transaction)));
     lsn = std::max(lsn, committed.lsn);
     more = committed.more;
   }

@@ -26,15 +26,15 @@ Result<const catalog::Range*> named_range(const Context& context,
     header.remove_prefix(comma + 1);
   }
   std::uint32_t number = 0;
-  const auto [end, failure] =
-      std::from_chars(header.data(), header.data() + header.size(), number);
+  const auto [end, failure] = std::from_chars(header.data(), header.data() + header.size(), number);
   const bool valid = failure == std::errc() && end == header.data() + header.size();
   const auto* range = valid ? container.ranges.find(RangeId{number}) : nullptr;
   if (range == nullptr) {
-    return Error(ErrorCode::RangeGone,
-                 fmt::format("The requested resource is no longer available at the server: there is "
-                             "no partition key range '{}'. Read the ranges again.",
-                             header));
+    return Error(
+        ErrorCode::RangeGone,
+        fmt::format("The requested resource is no longer available at the server: there is "
+                    "no partition key range '{}'. Read the ranges again.",
+                    header));
   }
   return range;
 }

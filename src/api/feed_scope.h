@@ -18,8 +18,9 @@ struct FeedScope {
   std::optional<std::string> partition_key;   ///< only documents of this key (canonical)
 };
 
-/// By the key header (full or prefix), the range id, and the EPK bounds of the request. RangeGone when the
-/// range is not there, NameCacheStale when it is another container's, BadRequest for what is malformed.
+/// By the key header (full or prefix), the range id, and the EPK bounds of the request. RangeGone
+/// when the range is not there, NameCacheStale when it is another container's, BadRequest for what
+/// is malformed.
 Result<FeedScope> feed_scope(Context& context, const catalog::Container& container);
 
 }  // namespace orrery::api

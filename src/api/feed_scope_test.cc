@@ -138,11 +138,11 @@ TEST_F(FeedScopeTest, APrefixOfAHierarchicalKeyIsAllThatBeginsWithIt) {
   EXPECT_FALSE(made.partition_key);
   EXPECT_EQ(made.ranges.size(), 1u);
   const auto whole = PartitionKey::parse(R"(["x","y"])").value();
-  EXPECT_TRUE(made.epks->contains(
-      effective_partition_key(container->definition.partition_key(), whole)));
+  EXPECT_TRUE(
+      made.epks->contains(effective_partition_key(container->definition.partition_key(), whole)));
   const auto other = PartitionKey::parse(R"(["z","y"])").value();
-  EXPECT_FALSE(made.epks->contains(
-      effective_partition_key(container->definition.partition_key(), other)));
+  EXPECT_FALSE(
+      made.epks->contains(effective_partition_key(container->definition.partition_key(), other)));
 }
 
 TEST_F(FeedScopeTest, APrefixAndEpkBoundsTogetherAreWhatBothAdmit) {

@@ -59,8 +59,7 @@ Json to_wire(const catalog::Offer& offer) {
 http::Response show(const Services& services, Context& context, const catalog::Offer& offer) {
   auto response = reply(context, 200, to_wire(offer).dump());
   response.add(headers::kEtag.text, offer.etag().text());
-  response.add(headers::kMinThroughput.text,
-               static_cast<std::uint64_t>(minimum_throughput(offer)));
+  response.add(headers::kMinThroughput.text, static_cast<std::uint64_t>(minimum_throughput(offer)));
   // More throughput than the ranges serve is stored and stays pending until they have been split.
   response.add(headers::kOfferReplacePending.text,
                services.catalog.needs_more_ranges(offer) ? "true" : "false");
@@ -71,8 +70,9 @@ Result<catalog::OfferPtr> find(const Services& services, const Context& context)
   const std::string& id = context.path.names[0];
   const auto rid = Rid::parse(id);
   if (!rid || rid->kind() != RidKind::Offer) {
-    return Error(ErrorCode::BadRequest,
-                 fmt::format("'{}' is not the id of an offer: take it from the list of offers.", id));
+    return Error(
+        ErrorCode::BadRequest,
+        fmt::format("'{}' is not the id of an offer: take it from the list of offers.", id));
   }
   auto offer = services.catalog.offer(*rid);
   if (!offer) {
@@ -91,11 +91,10 @@ struct Filter {
 Result<Filter> parse_query(const Context& context) {
   static const std::regex kAll(R"(\s*select\s+\*\s+from\s+\w+(\s+(as\s+)?\w+)?\s*)",
                                std::regex::icase | std::regex::optimize);
-  static const std::regex kOne(
-      R"(\s*select\s+\*\s+from\s+\w+(?:\s+(?:as\s+)?\w+)?\s+where\s+\w+\.)"
-      R"re((resource|offerResourceId|id|_rid|_self)\s*=\s*)re"
-      R"re((?:(@\w+)|"([^"\\]*)"|'([^'\\]*)')\s*)re",
-      std::regex::icase | std::regex::optimize);
+  static const std::regex kOne(R"(\s*select\s+\*\s+from\s+\w+(?:\s+(?:as\s+)?\w+)?\s+where\s+\w+\.)"
+                               R"re((resource|offerResourceId|id|_rid|_self)\s*=\s*)re"
+                               R"re((?:(@\w+)|"([^"\\]*)"|'([^'\\]*)')\s*)re",
+                               std::regex::icase | std::regex::optimize);
   // The pattern matcher recurses over its input: the texts it is for are short.
   constexpr std::size_t kTextMax = 512;
 
@@ -118,9 +117,10 @@ Result<Filter> parse_query(const Context& context) {
   std::smatch match;
   if (text.size() <= kTextMax && std::regex_match(text, kAll)) return Filter{};
   if (text.size() > kTextMax || !std::regex_match(text, match, kOne)) {
-    return Error(ErrorCode::NotImplemented,
-                 "Queries are not implemented yet. Offers can be queried by resource, "
-                 "offerResourceId or id, as the SDKs do it: SELECT * FROM r WHERE r.resource = @link");
+    return Error(
+        ErrorCode::NotImplemented,
+        "Queries are not implemented yet. Offers can be queried by resource, "
+        "offerResourceId or id, as the SDKs do it: SELECT * FROM r WHERE r.resource = @link");
   }
   Filter filter{match[1], match[3].matched ? match[3] : match[4]};
   if (match[2].matched) {
@@ -196,9 +196,9 @@ Async<http::Response> replace(Services& services, Context& context) {
   }
   ORRERY_CO_TRY(const auto throughput, replaced_throughput(context, *offer, body));
   ORRERY_CO_TRY(const auto replaced, co_await run_blocking(services.blocking, [&] {
-    return services.catalog.replace_offer(offer->rid, context.header(headers::kIfMatch),
-                                          throughput);
-  }));
+                  return services.catalog.replace_offer(
+                      offer->rid, context.header(headers::kIfMatch), throughput);
+                }));
   context.charge = kMetadataWrite;
   co_return show(services, context, *replaced);
 }

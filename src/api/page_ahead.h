@@ -29,9 +29,9 @@ struct FeedPage {
   std::vector<std::pair<const catalog::Range*, Lsn>> heads;
 };
 
-/// Clients that read a container from end to end ask for page after page. Reading the next one while
-/// this one is on its way makes them about twice as fast. A page read ahead is used only if no range has
-/// changed since: otherwise it could hide a write that the client has been told of.
+/// Clients that read a container from end to end ask for page after page. Reading the next one
+/// while this one is on its way makes them about twice as fast. A page read ahead is used only if
+/// no range has changed since: otherwise it could hide a write that the client has been told of.
 ///
 /// Thread-safe. Keeps a few pages at the most, and none for long.
 class PageAhead {
@@ -43,8 +43,8 @@ class PageAhead {
   void begin(boost::asio::thread_pool& pool, std::string key, catalog::ContainerPtr container,
              Read read);
 
-  /// The page that was read ahead for `key`, if it is still what a read would find now. May block until
-  /// it has been read.
+  /// The page that was read ahead for `key`, if it is still what a read would find now. May block
+  /// until it has been read.
   std::optional<FeedPage> take(std::string_view key, const catalog::ContainerPtr& container);
 
  private:

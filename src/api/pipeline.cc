@@ -18,10 +18,9 @@ namespace {
 std::string activity_id_of(const http::Request& request) {
   constexpr std::size_t kActivityIdMax = 64;
   const auto given = request.header(headers::kActivityId);
-  const bool usable = !given.empty() && given.size() <= kActivityIdMax &&
-                      std::ranges::all_of(given, [](unsigned char c) {
-                        return std::isalnum(c) || c == '-';
-                      });
+  const bool usable =
+      !given.empty() && given.size() <= kActivityIdMax &&
+      std::ranges::all_of(given, [](unsigned char c) { return std::isalnum(c) || c == '-'; });
   return usable ? std::string(given) : make_activity_id();
 }
 
@@ -51,7 +50,7 @@ boost::asio::awaitable<http::Response> Pipeline::handle(http::Request& request) 
   // A disk that refuses is told of once, by the committer, not with every request that it fails.
   if (outcome.error().code() == ErrorCode::Internal) {
     diagnostics::error("{} {} answered {}: {} (activity {})", request.method, request.target,
-                         response.status, outcome.error().message(), context.activity_id);
+                       response.status, outcome.error().message(), context.activity_id);
   }
   count(response, context.charge);
   co_return response;
@@ -112,14 +111,16 @@ Async<http::Response> Pipeline::respond_own(Context& context) {
     co_return reply(context, 200, R"({"status":"alive"})");
   }
   if (path == "_ready") {
-    ORRERY_CO_TRY(co_await run_blocking(services_.blocking, [this] { return services_.check_ready(); }));
+    ORRERY_CO_TRY(
+        co_await run_blocking(services_.blocking, [this] { return services_.check_ready(); }));
     co_return reply(context, 200, R"({"status":"ready"})");
   }
   if (path == "_metrics") {
     // Open to this machine. From elsewhere the figures of an account are nobody's business.
     if (!request.from_loopback && !authenticator_.bears_key(request)) {
-      co_return Error(ErrorCode::Unauthorized,
-                      "From beyond this machine metrics need 'Authorization: Bearer <account key>'.");
+      co_return Error(
+          ErrorCode::Unauthorized,
+          "From beyond this machine metrics need 'Authorization: Bearer <account key>'.");
     }
     auto text = co_await run_blocking(services_.blocking, [this] { return services_.metrics(); });
     co_return reply(context, 200, std::move(text), "text/plain; version=0.0.4");

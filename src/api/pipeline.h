@@ -1,4 +1,5 @@
-// Pipeline: the path of a request, readable from top to bottom. Authenticate, route, handle, answer.
+// Pipeline: the path of a request, readable from top to bottom. Authenticate, route, handle,
+// answer.
 #pragma once
 
 #include <array>

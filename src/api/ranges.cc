@@ -31,9 +31,7 @@ std::string to_json(const catalog::Container& container, const catalog::Range& r
       range.ts, range.partition->head().value);
 }
 
-bool is_incremental(const Context& context) {
-  return !context.header(headers::kAIm).empty();
-}
+bool is_incremental(const Context& context) { return !context.header(headers::kAIm).empty(); }
 
 }  // namespace
 

@@ -56,9 +56,9 @@ Result<FeedPage> read_page(const Services& services, const catalog::Container& c
     if (range.epks.max <= at.range_min) continue;  // Read on an earlier page.
     const bool resumed = range.epks.contains(at.range_min);
     const DocumentNumber after = resumed ? at.after : DocumentNumber{};
-    ORRERY_TRY(const auto outcome, partition::scan_by_number(snapshot, range.partition->number(),
-                                                             after, filter, budget, page.body,
-                                                             page.count));
+    ORRERY_TRY(const auto outcome,
+               partition::scan_by_number(snapshot, range.partition->number(), after, filter, budget,
+                                         page.body, page.count));
     if (!outcome.exhausted) {
       page.next = ReadFeedPosition{range.epks.min, outcome.last};
       break;
@@ -88,8 +88,8 @@ std::string page_key(const Context& context, std::string_view token) {
   return key;
 }
 
-/// Reads the page that a request asks for, and begins with the one after it where that is likely to be
-/// asked for next. Blocks.
+/// Reads the page that a request asks for, and begins with the one after it where that is likely to
+/// be asked for next. Blocks.
 Result<FeedPage> read_page_and_ahead(Services& services, const Context& context,
                                      const FeedScope& scope, ReadFeedPosition position,
                                      std::optional<std::uint32_t> count_max) {
@@ -105,11 +105,11 @@ Result<FeedPage> read_page_and_ahead(Services& services, const Context& context,
     ORRERY_TRY(ready, read_page(services, *container, scope, std::move(position), count_max));
   }
   if (ready->next) {
-    services.page_ahead.begin(
-        services.blocking, page_key(context, encode_continuation(*ready->next)), container,
-        [&services, container, scope, next = *ready->next] {
-          return read_page(services, *container, scope, next, std::nullopt);
-        });
+    services.page_ahead.begin(services.blocking,
+                              page_key(context, encode_continuation(*ready->next)), container,
+                              [&services, container, scope, next = *ready->next] {
+                                return read_page(services, *container, scope, next, std::nullopt);
+                              });
   }
   return std::move(*ready);
 }
@@ -127,8 +127,8 @@ Async<http::Response> feed(Services& services, Context& context, std::uint32_t p
     ORRERY_CO_TRY(position, decode_read_feed_continuation(token));
   }
   ORRERY_CO_TRY(auto page, co_await run_blocking(services.blocking, [&] {
-    return read_page_and_ahead(services, context, scope, position, count_max);
-  }));
+                  return read_page_and_ahead(services, context, scope, position, count_max);
+                }));
   context.charge = feed_page_charge(page.body.size());
   auto response = reply(context, 200, std::move(page.body));
   response.add(headers::kItemCount.text, page.count);
@@ -147,7 +147,8 @@ Async<http::Response> feed(Services& services, Context& context, std::uint32_t p
   co_return response;
 }
 
-/// `SELECT * FROM c` with any alias, letter case and white space: what SDKs send to list all documents.
+/// `SELECT * FROM c` with any alias, letter case and white space: what SDKs send to list all
+/// documents.
 bool selects_everything(std::string_view text) {
   std::vector<std::string> words;
   for (std::size_t at = 0; at < text.size();) {
@@ -176,10 +177,10 @@ bool selects_everything(std::string_view text) {
   const bool shape = words.size() == 4 || words.size() == 5;
   const auto is_name = [](const std::string& word) {
     static constexpr std::string_view kReserved[] = {
-        "*",     "and",   "as",     "asc",   "between", "by",     "desc",  "distinct", "escape",
-        "exists", "false", "from",   "group", "in",      "join",   "left",  "like",     "limit",
-        "not",   "null",  "offset", "or",    "order",   "right",  "select", "top",      "true",
-        "udf",   "undefined", "value", "where"};
+        "*",      "and",    "as",    "asc",  "between",   "by",    "desc",  "distinct",
+        "escape", "exists", "false", "from", "group",     "in",    "join",  "left",
+        "like",   "limit",  "not",   "null", "offset",    "or",    "order", "right",
+        "select", "top",    "true",  "udf",  "undefined", "value", "where"};
     return std::ranges::find(kReserved, word) == std::end(kReserved) &&
            !std::isdigit(static_cast<unsigned char>(word.front()));
   };
@@ -199,8 +200,7 @@ Async<http::Response> read_feed(Services& services, Context& context) {
 }
 
 Async<http::Response> query(Services& services, Context& context) {
-  ORRERY_CO_TRY(const auto container,
-                find_container(services, context, ErrorCode::OwnerNotFound));
+  ORRERY_CO_TRY(const auto container, find_container(services, context, ErrorCode::OwnerNotFound));
   ORRERY_CO_TRY(context.flag(headers::kEnableScan));
   std::string text;
   if (context.header(headers::kContentType).starts_with("application/sql")) {
@@ -225,8 +225,8 @@ Async<http::Response> query(Services& services, Context& context) {
   ORRERY_CO_TRY(const bool cross_partition, context.flag(headers::kEnableCrossPartition));
   const bool partitioned = !container->definition.partition_key().paths.empty();
   const auto key = context.header(headers::kPartitionKey);
-  const bool targeted = (!key.empty() && key != "[]") ||
-                        !context.header(headers::kPartitionKeyRangeId).empty();
+  const bool targeted =
+      (!key.empty() && key != "[]") || !context.header(headers::kPartitionKeyRangeId).empty();
   if (partitioned && !targeted && !cross_partition) {
     co_return Error(ErrorCode::BadRequest,
                     "Cross partition query is required but disabled. Please set "

@@ -102,8 +102,8 @@ http::Response refusal_reply(const Error& error, std::string_view activity_id) {
   return error_response(error, activity_id, kRefused);
 }
 
-void add_range_headers(http::Response& response, const Context& context, const catalog::Range& range,
-                       Lsn lsn) {
+void add_range_headers(http::Response& response, const Context& context,
+                       const catalog::Range& range, Lsn lsn) {
   std::string token;
   append_session_entry(token, context.token_form, range.id, lsn);
   response.add(headers::kSessionToken.text, token);
@@ -202,10 +202,11 @@ Result<> check_consistency(const Context& context) {
                                level));
     }
   }
-  return Error(ErrorCode::BadRequest,
-               fmt::format("'{}' is not a consistency level. x-ms-consistency-level is one of Strong, "
-                           "BoundedStaleness, Session, ConsistentPrefix, Eventual.",
-                           level));
+  return Error(
+      ErrorCode::BadRequest,
+      fmt::format("'{}' is not a consistency level. x-ms-consistency-level is one of Strong, "
+                  "BoundedStaleness, Session, ConsistentPrefix, Eventual.",
+                  level));
 }
 
 void open_feed(std::string& out, std::string_view parent_rid, std::string_view array) {

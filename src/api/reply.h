@@ -24,8 +24,8 @@ http::Response error_reply(Context& context, const Error& error);
 http::Response refusal_reply(const Error& error, std::string_view activity_id);
 
 /// x-ms-session-token for one range at `lsn`, and the group of LSN headers.
-void add_range_headers(http::Response& response, const Context& context, const catalog::Range& range,
-                       Lsn lsn);
+void add_range_headers(http::Response& response, const Context& context,
+                       const catalog::Range& range, Lsn lsn);
 /// The LSN of the item itself.
 void add_item_lsn(http::Response& response, Lsn lsn);
 /// x-ms-alt-content-path and x-ms-content-path of a container's children.

@@ -13,8 +13,8 @@
 
 namespace orrery::api {
 
-/// A page of `array`. `take(after, count)` returns at most `count` resources after the one whose rid
-/// bytes are `after`; `write(resource)` its JSON text; `rid(resource)` its rid.
+/// A page of `array`. `take(after, count)` returns at most `count` resources after the one whose
+/// rid bytes are `after`; `write(resource)` its JSON text; `rid(resource)` its rid.
 template <typename Take, typename Write, typename RidOf>
 Result<http::Response> list_page(Context& context, std::string_view parent_rid,
                                  std::string_view array, Take take, Write write, RidOf rid) {

@@ -17,8 +17,8 @@ Error not_implemented(std::string_view feature) {
 
 Error wrong_verb(const Context& context) {
   return Error(ErrorCode::MethodNotAllowed,
-               fmt::format("The requested verb is not supported: {} on /{}.", context.request.method,
-                           context.path.text));
+               fmt::format("The requested verb is not supported: {} on /{}.",
+                           context.request.method, context.path.text));
 }
 
 /// Parts of the service that come later. Nothing: it is here.

@@ -16,8 +16,9 @@ Result<PostKind> post_kind(const Context& context);
 /// Whether a read-only key may do this: reads, queries and query plans.
 Result<bool> is_read(const Context& context);
 
-/// Calls the handler of an authenticated request. NotImplemented, naming the feature, for routes of the
-/// service that this server does not have; MethodNotAllowed for a verb that the route does not have.
+/// Calls the handler of an authenticated request. NotImplemented, naming the feature, for routes of
+/// the service that this server does not have; MethodNotAllowed for a verb that the route does not
+/// have.
 Async<http::Response> dispatch(Services& services, Context& context);
 
 }  // namespace orrery::api

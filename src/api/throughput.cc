@@ -13,19 +13,21 @@ namespace {
 
 Result<> check_manual(std::int64_t units, std::int64_t minimum) {
   if (units >= minimum && units <= kThroughputMax && units % 100 == 0) return {};
-  return Error(ErrorCode::BadRequest,
-               fmt::format("The offer throughput {} is not possible: it must be between {} and {} "
-                           "inclusive in increments of 100. (For a range alone: between 400 and 10000 "
-                           "inclusive in increments of 100.)",
-                           units, minimum, kThroughputMax));
+  return Error(
+      ErrorCode::BadRequest,
+      fmt::format("The offer throughput {} is not possible: it must be between {} and {} "
+                  "inclusive in increments of 100. (For a range alone: between 400 and 10000 "
+                  "inclusive in increments of 100.)",
+                  units, minimum, kThroughputMax));
 }
 
 Result<> check_autoscale(std::int64_t units) {
   if (units >= kAutoscaleMin && units <= kThroughputMax && units % 1000 == 0) return {};
-  return Error(ErrorCode::BadRequest,
-               fmt::format("The autoscale maximum {} is not possible: maxThroughput must be between {} "
-                           "and {} in increments of 1000.",
-                           units, kAutoscaleMin, kThroughputMax));
+  return Error(
+      ErrorCode::BadRequest,
+      fmt::format("The autoscale maximum {} is not possible: maxThroughput must be between {} "
+                  "and {} in increments of 1000.",
+                  units, kAutoscaleMin, kThroughputMax));
 }
 
 /// {"maxThroughput":4000,"autoUpgradePolicy":{"throughputPolicy":{"incrementPercent":10}}}
@@ -46,9 +48,10 @@ Result<catalog::Throughput> parse_autoscale(const Json& settings) {
         throughput_policy ? find_member(*throughput_policy, "incrementPercent") : nullptr;
     const auto increment = percent ? integer_in(*percent, 0, 100) : std::nullopt;
     if (!increment) {
-      return Error(ErrorCode::BadRequest,
-                   "autoUpgradePolicy must be {\"throughputPolicy\":{\"incrementPercent\":n}} with n "
-                   "from 0 to 100.");
+      return Error(
+          ErrorCode::BadRequest,
+          "autoUpgradePolicy must be {\"throughputPolicy\":{\"incrementPercent\":n}} with n "
+          "from 0 to 100.");
     }
     throughput.increment_percent = *increment;
   }
@@ -62,9 +65,10 @@ Result<std::optional<catalog::Throughput>> requested_throughput(const Context& c
   const auto autoscale = context.header(headers::kAutopilotSettings);
   const auto legacy = context.header(headers::kOfferType);
   if (!manual.empty() && !autoscale.empty()) {
-    return Error(ErrorCode::BadRequest,
-                 "x-ms-offer-throughput and x-ms-cosmos-offer-autopilot-settings exclude each other: "
-                 "send one of them.");
+    return Error(
+        ErrorCode::BadRequest,
+        "x-ms-offer-throughput and x-ms-cosmos-offer-autopilot-settings exclude each other: "
+        "send one of them.");
   }
   catalog::Throughput throughput;
   if (!manual.empty()) {
@@ -107,8 +111,9 @@ Result<catalog::Throughput> replaced_throughput(const Context& context,
   ORRERY_TRY(const bool to_autoscale, context.flag(headers::kMigrateToAutopilot));
   ORRERY_TRY(const bool to_manual, context.flag(headers::kMigrateToManual));
   if (to_autoscale && to_manual) {
-    return Error(ErrorCode::BadRequest, "An offer can migrate to autoscale or to manual throughput, "
-                                        "not to both.");
+    return Error(ErrorCode::BadRequest,
+                 "An offer can migrate to autoscale or to manual throughput, "
+                 "not to both.");
   }
   const std::int64_t units = current.throughput.request_units();
   if (to_autoscale) {
@@ -138,8 +143,7 @@ Result<catalog::Throughput> replaced_throughput(const Context& context,
     return parse_autoscale(*settings);
   }
   const Json* units_member = find_member(*content, "offerThroughput");
-  const auto wanted =
-      units_member ? integer_in(*units_member, INT32_MIN, INT32_MAX) : std::nullopt;
+  const auto wanted = units_member ? integer_in(*units_member, INT32_MIN, INT32_MAX) : std::nullopt;
   if (!wanted) {
     return Error(ErrorCode::BadRequest, "content.offerThroughput must be a whole number.");
   }

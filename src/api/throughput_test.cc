@@ -47,8 +47,7 @@ TEST(RequestedThroughputTest, ManualIsFrom400InHundreds) {
     EXPECT_THAT(refusal(requested(headers::kOfferThroughput, value)), HasSubstr("400")) << value;
   }
   for (const auto* value : {"x", "400x", "4e2", "400.0", "99999999999999999999"}) {
-    EXPECT_THAT(refusal(requested(headers::kOfferThroughput, value)),
-                HasSubstr("whole number"))
+    EXPECT_THAT(refusal(requested(headers::kOfferThroughput, value)), HasSubstr("whole number"))
         << value;
   }
 }
@@ -115,11 +114,10 @@ TEST(ReplacedThroughputTest, IsWhatTheContentSays) {
             2000);
   EXPECT_EQ(replaced(current, R"({"offerVersion":"V1","offerType":"S1"})").value().legacy_type,
             "S1");
-  for (const auto* body : {R"({})", R"({"content":{}})", R"({"content":{"offerThroughput":"600"}})",
-                           R"({"content":{"offerThroughput":600.5}})",
-                           R"({"content":{"offerThroughput":650}})",
-                           R"({"content":{"offerThroughput":300}})",
-                           R"({"offerVersion":"V1","offerType":"S9"})"}) {
+  for (const auto* body :
+       {R"({})", R"({"content":{}})", R"({"content":{"offerThroughput":"600"}})",
+        R"({"content":{"offerThroughput":600.5}})", R"({"content":{"offerThroughput":650}})",
+        R"({"content":{"offerThroughput":300}})", R"({"offerVersion":"V1","offerType":"S9"})"}) {
     EXPECT_NE(refusal(replaced(current, body)), "accepted") << body;
   }
 }

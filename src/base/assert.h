@@ -8,7 +8,6 @@ namespace orrery {
 
 }  // namespace orrery
 
-#define ORRERY_ASSERT(condition) \
-  (static_cast<bool>(condition)  \
-       ? void(0)                 \
-       : ::orrery::assertion_failed(#condition, __FILE__, __LINE__))
+#define ORRERY_ASSERT(condition)          \
+  (static_cast<bool>(condition) ? void(0) \
+                                : ::orrery::assertion_failed(#condition, __FILE__, __LINE__))

@@ -25,7 +25,8 @@ void info(fmt::format_string<Args...> text, Args&&... args) {
 }
 template <typename... Args>
 void warning(fmt::format_string<Args...> text, Args&&... args) {
-  if (enabled(Level::Warning)) write(Level::Warning, fmt::format(text, std::forward<Args>(args)...));
+  if (enabled(Level::Warning))
+    write(Level::Warning, fmt::format(text, std::forward<Args>(args)...));
 }
 template <typename... Args>
 void error(fmt::format_string<Args...> text, Args&&... args) {

@@ -11,27 +11,27 @@ namespace orrery {
 /// A condition that some caller can react to differently. Named after what happened, never after
 /// a status code.
 enum class ErrorCode {
-  BadRequest,             ///< the request is malformed; the message says what to mend
-  PartitionKeyMismatch,   ///< key header and container, or key header and body, do not agree
-  ContainerRidMismatch,   ///< the client's cached container was deleted and created anew
-  Unauthorized,           ///< no valid key or token
-  Forbidden,              ///< a valid key, but not for this
-  SharedThroughputFull,   ///< as many containers as may share a database's throughput
-  NotFound,               ///< the addressed resource does not exist
-  OwnerNotFound,          ///< something above the addressed resource does not exist
-  SessionNotAvailable,    ///< the session token names a position this range has not reached
-  MethodNotAllowed,       ///< the route exists, the verb does not
-  RequestTimeout,         ///< the request did not arrive in time
-  Conflict,               ///< the id, or a unique key, is taken
-  RangeGone,              ///< the named partition key range is not, or no longer, there
-  NameCacheStale,         ///< the range belongs to another container
-  PreconditionFailed,     ///< If-Match does not hold
-  RequestTooLarge,        ///< the body is above the limit
-  HeadTooLarge,           ///< request line and headers are above the limit
-  TooManyRequests,        ///< one of our bounded queues is full; try again
-  Internal,               ///< a fault of ours
-  NotImplemented,         ///< a part of the service that this server does not have
-  Unavailable,            ///< disk full, I/O error, starting or stopping; try again
+  BadRequest,            ///< the request is malformed; the message says what to mend
+  PartitionKeyMismatch,  ///< key header and container, or key header and body, do not agree
+  ContainerRidMismatch,  ///< the client's cached container was deleted and created anew
+  Unauthorized,          ///< no valid key or token
+  Forbidden,             ///< a valid key, but not for this
+  SharedThroughputFull,  ///< as many containers as may share a database's throughput
+  NotFound,              ///< the addressed resource does not exist
+  OwnerNotFound,         ///< something above the addressed resource does not exist
+  SessionNotAvailable,   ///< the session token names a position this range has not reached
+  MethodNotAllowed,      ///< the route exists, the verb does not
+  RequestTimeout,        ///< the request did not arrive in time
+  Conflict,              ///< the id, or a unique key, is taken
+  RangeGone,             ///< the named partition key range is not, or no longer, there
+  NameCacheStale,        ///< the range belongs to another container
+  PreconditionFailed,    ///< If-Match does not hold
+  RequestTooLarge,       ///< the body is above the limit
+  HeadTooLarge,          ///< request line and headers are above the limit
+  TooManyRequests,       ///< one of our bounded queues is full; try again
+  Internal,              ///< a fault of ours
+  NotImplemented,        ///< a part of the service that this server does not have
+  Unavailable,           ///< disk full, I/O error, starting or stopping; try again
 };
 
 class Error {

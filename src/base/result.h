@@ -22,19 +22,19 @@ class [[nodiscard]] Result : public std::expected<T, Error> {
 #define ORRERY_CONCAT_(a, b) a##b
 #define ORRERY_CONCAT(a, b) ORRERY_CONCAT_(a, b)
 
-#define ORRERY_TRY_VALUE_(name, leave, declaration, ...)                  \
-  auto name = (__VA_ARGS__);                                              \
-  if (!name) [[unlikely]] {                                               \
-    leave ::orrery::Error(std::move(name).error());                       \
-  }                                                                       \
+#define ORRERY_TRY_VALUE_(name, leave, declaration, ...) \
+  auto name = (__VA_ARGS__);                             \
+  if (!name) [[unlikely]] {                              \
+    leave ::orrery::Error(std::move(name).error());      \
+  }                                                      \
   declaration = std::move(*name)
 
-#define ORRERY_TRY_VOID_(name, leave, ...)                                \
-  if (auto name = (__VA_ARGS__); !name) [[unlikely]]                      \
+#define ORRERY_TRY_VOID_(name, leave, ...)           \
+  if (auto name = (__VA_ARGS__); !name) [[unlikely]] \
   leave ::orrery::Error(std::move(name).error())
 
-#define ORRERY_TRY_PICK_(name, leave, first, ...)                         \
-  __VA_OPT__(ORRERY_TRY_VALUE_(name, leave, first, __VA_ARGS__))          \
+#define ORRERY_TRY_PICK_(name, leave, first, ...)                \
+  __VA_OPT__(ORRERY_TRY_VALUE_(name, leave, first, __VA_ARGS__)) \
   ORRERY_TRY_ELSE_##__VA_OPT__(NONE_)(name, leave, first)
 #define ORRERY_TRY_ELSE_(name, leave, first) ORRERY_TRY_VOID_(name, leave, first)
 #define ORRERY_TRY_ELSE_NONE_(name, leave, first)

@@ -25,8 +25,9 @@ Result<std::unique_ptr<Catalog>> Catalog::open(partition::Environment& environme
                                                RulesMaker make_rules) {
   std::unique_ptr<Catalog> catalog(new Catalog(environment, std::move(make_rules)));
   ORRERY_TRY(catalog->load());
-  // A change whose commit failed may have become durable all the same. What the disk says counts, and
-  // it must be known before a write is accepted: otherwise a container that is gone would take some.
+  // A change whose commit failed may have become durable all the same. What the disk says counts,
+  // and it must be known before a write is accepted: otherwise a container that is gone would take
+  // some.
   environment.committer.on_recovered([self = catalog.get()] { return self->load(); });
   return catalog;
 }
@@ -35,9 +36,16 @@ Result<std::unique_ptr<Catalog>> Catalog::open(partition::Environment& environme
 
 ContainerPtr Catalog::make_container(StoredContainer stored, const std::string& database_id,
                                      std::vector<Range> ranges) const {
-  auto container = std::make_shared<Container>(
-      Container{stored.rid, database_id, std::move(stored.definition), stored.version, stored.ts,
-                RangeMap(std::move(ranges), stored.map_version), {}, {}, {}});
+  auto container =
+      std::make_shared<Container>(Container{stored.rid,
+                                            database_id,
+                                            std::move(stored.definition),
+                                            stored.version,
+                                            stored.ts,
+                                            RangeMap(std::move(ranges), stored.map_version),
+                                            {},
+                                            {},
+                                            {}});
   container->rid_text = container->rid.text();
   container->alt_content_path =
       percent_encode_path("dbs/" + database_id + "/colls/" + container->definition.id());
@@ -160,8 +168,7 @@ void Catalog::put(State& state, const ContainerPtr& container) {
 void Catalog::erase(State& state, const Rid& rid) {
   const auto found = state.containers.find(rid);
   if (found == state.containers.end()) return;
-  state.containers_by_path.erase(found->second->database_id + "/" +
-                                 found->second->definition.id());
+  state.containers_by_path.erase(found->second->database_id + "/" + found->second->definition.id());
   state.containers.erase(found);
 }
 
@@ -208,9 +215,7 @@ ContainerPtr Catalog::container(std::string_view database_id, std::string_view c
 ContainerPtr Catalog::container(const Rid& rid) const {
   return find_in(state_mutex_, state_.containers, rid);
 }
-OfferPtr Catalog::offer(const Rid& rid) const {
-  return find_in(state_mutex_, state_.offers, rid);
-}
+OfferPtr Catalog::offer(const Rid& rid) const { return find_in(state_mutex_, state_.offers, rid); }
 OfferPtr Catalog::offer_of(const Rid& owner) const {
   std::shared_lock lock(state_mutex_);
   const auto found = state_.offers_by_owner.find(owner);

@@ -1,5 +1,5 @@
-// Catalog: what exists in the account. Changes are transactions with the same guarantees as writes of
-// documents: a container is there completely or not at all.
+// Catalog: what exists in the account. Changes are transactions with the same guarantees as writes
+// of documents: a container is there completely or not at all.
 #pragma once
 
 #include <condition_variable>
@@ -67,8 +67,8 @@ class Catalog {
   /// With all that is in it. NotFound; PreconditionFailed by `if_match` (empty: no condition).
   Result<> delete_database(const Rid& rid, std::string_view if_match);
 
-  /// Conflict when the id is taken, OwnerNotFound when the database has gone, Forbidden when its shared
-  /// throughput serves as many containers as it may.
+  /// Conflict when the id is taken, OwnerNotFound when the database has gone, Forbidden when its
+  /// shared throughput serves as many containers as it may.
   Result<ContainerPtr> create_container(const Rid& database, ContainerDefinition definition,
                                         const std::optional<Throughput>& throughput);
   /// `change` makes the new definition of the current one. NotFound; PreconditionFailed; and what
@@ -105,12 +105,13 @@ class Catalog {
   /// Numbers for a change that is being prepared; they count only when it commits.
   Counters next_counters() const;
   OfferPtr make_offer(Counters& counters, const Rid& owner, const Throughput& throughput) const;
-  /// Commits, and shows the change to others by `show`, which changes the state under its lock. It runs on
-  /// the committer's thread, as load() does after a disk error: were it later, load() could come in
-  /// between, and a partition get two writers.
+  /// Commits, and shows the change to others by `show`, which changes the state under its lock. It
+  /// runs on the committer's thread, as load() does after a disk error: were it later, load() could
+  /// come in between, and a partition get two writers.
   Result<> commit(storage::Batch batch, const Counters& counters, std::uint64_t epoch,
                   const std::function<void(State&)>& show);
-  /// Stages the removal of a container and of its offer, and keeps its partitions from taking writes.
+  /// Stages the removal of a container and of its offer, and keeps its partitions from taking
+  /// writes.
   void stage_removal(const Container& container, storage::Batch& batch);
   void put_back(const std::vector<ContainerPtr>& containers);
   static void add(State& state, const OfferPtr& offer);

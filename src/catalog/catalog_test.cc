@@ -47,8 +47,8 @@ Throughput manual(std::int64_t units) {
   return throughput;
 }
 
-/// A clock that can be made to stop a change in the middle: changes ask for the time after they have
-/// looked at what exists and before they commit.
+/// A clock that can be made to stop a change in the middle: changes ask for the time after they
+/// have looked at what exists and before they commit.
 class InterruptingClock final : public Clock {
  public:
   std::chrono::system_clock::time_point now() const override {
@@ -154,11 +154,10 @@ class CatalogTest : public testing::Test {
       }
     }
     for (const auto& offer : catalog->offers("", SIZE_MAX)) {
-      text += fmt::format("offer {} of {} manual {} autoscale {} highest {} {}\n",
-                          offer->rid.text(), offer->owner.text(),
-                          offer->throughput.manual.value_or(0),
-                          offer->throughput.autoscale_max.value_or(0), offer->highest_ever,
-                          offer->etag().text());
+      text += fmt::format(
+          "offer {} of {} manual {} autoscale {} highest {} {}\n", offer->rid.text(),
+          offer->owner.text(), offer->throughput.manual.value_or(0),
+          offer->throughput.autoscale_max.value_or(0), offer->highest_ever, offer->etag().text());
       EXPECT_EQ(catalog->offer_of(offer->owner), offer);
     }
     return text;
@@ -328,7 +327,8 @@ TEST_F(CatalogTest, AReplacedContainerIsTheSameWithAnotherDefinition) {
     return current.replace(Json::parse(R"({"id":"c","defaultTtl":60})"), "2020-07-15");
   };
   home.advance(5s);
-  const auto replaced = catalog->replace_container(container->rid, container->etag().text(), change);
+  const auto replaced =
+      catalog->replace_container(container->rid, container->etag().text(), change);
   ASSERT_TRUE(replaced);
   EXPECT_EQ((*replaced)->rid, container->rid);
   EXPECT_NE((*replaced)->etag(), container->etag());
@@ -339,12 +339,14 @@ TEST_F(CatalogTest, AReplacedContainerIsTheSameWithAnotherDefinition) {
   EXPECT_EQ(container->definition.default_ttl(), std::nullopt) << "who holds the old one keeps it";
   EXPECT_EQ(catalog->container("d", "c"), *replaced);
 
-  EXPECT_EQ(catalog->replace_container(container->rid, container->etag().text(), change).error().code(),
-            ErrorCode::PreconditionFailed);
-  EXPECT_EQ(catalog->replace_container(container->rid, "",
-                                       [](const ContainerDefinition&) -> Result<ContainerDefinition> {
-                                         return Error(ErrorCode::BadRequest, "no");
-                                       })
+  EXPECT_EQ(
+      catalog->replace_container(container->rid, container->etag().text(), change).error().code(),
+      ErrorCode::PreconditionFailed);
+  EXPECT_EQ(catalog
+                ->replace_container(container->rid, "",
+                                    [](const ContainerDefinition&) -> Result<ContainerDefinition> {
+                                      return Error(ErrorCode::BadRequest, "no");
+                                    })
                 .error()
                 .code(),
             ErrorCode::BadRequest);
@@ -356,8 +358,8 @@ TEST_F(CatalogTest, AReplacedContainerIsTheSameWithAnotherDefinition) {
 
 TEST_F(CatalogTest, ThroughputDecidesHowManyRangesThereAreAndTheyTileTheSpace) {
   const auto database = make_database("d");
-  for (const auto& [units, count] : {std::pair{400, 1u}, {10'000, 1u}, {24'000, 4u},
-                                     {100'000, 17u}}) {
+  for (const auto& [units, count] :
+       {std::pair{400, 1u}, {10'000, 1u}, {24'000, 4u}, {100'000, 17u}}) {
     const auto container = make_container(database, std::to_string(units), manual(units));
     EXPECT_EQ(container->ranges.all().size(), count) << units;
     std::set<std::uint32_t> partitions;
@@ -523,8 +525,8 @@ TEST_F(CatalogTest, AnEntryThatCannotBeReadIsRefusedWithAMessage) {
     storage::Batch batch;
     batch.put(Family::Catalog, database_key(database->rid), broken);
     ASSERT_TRUE(home.committer().commit(std::move(batch), home.committer().epoch()));
-    const auto refused = Catalog::open(home.environment(),
-                                       [](const ContainerDefinition&) { return partition::Rules(); });
+    const auto refused = Catalog::open(
+        home.environment(), [](const ContainerDefinition&) { return partition::Rules(); });
     ASSERT_FALSE(refused) << broken;
     EXPECT_EQ(refused.error().code(), ErrorCode::Unavailable);
     EXPECT_THAT(refused.error().message(), testing::HasSubstr("backup"));
@@ -726,8 +728,8 @@ TEST_P(CatalogFaultTest, MemoryAndDiskAgreeAfterRecovery) {
     EXPECT_EQ(head(still), Lsn{3});
   } else {
     EXPECT_EQ(write_refusal(container), ErrorCode::OwnerNotFound);
-    EXPECT_TRUE(eventually(
-        [&] { return keys_left(container->ranges.all()[0].partition->number()) == 0; }));
+    EXPECT_TRUE(
+        eventually([&] { return keys_left(container->ranges.all()[0].partition->number()) == 0; }));
   }
   if (const auto made = catalog->container("d", "new")) write(made, 1, 3);
   write(catalog->container("other", "c"), 1);
@@ -768,8 +770,8 @@ TEST_P(CatalogFaultTest, TheChangeCanBeRepeatedOrTurnsOutToBeDone) {
 
 std::vector<FaultCase> fault_cases() {
   std::vector<FaultCase> cases;
-  for (const auto* name : {"CreateDatabase", "DeleteDatabase", "CreateContainer",
-                           "DeleteContainer", "ReplaceContainer", "ReplaceOffer"}) {
+  for (const auto* name : {"CreateDatabase", "DeleteDatabase", "CreateContainer", "DeleteContainer",
+                           "ReplaceContainer", "ReplaceOffer"}) {
     for (const auto fault : {Fault::BeforeWriting, Fault::AfterWriting}) {
       cases.push_back({name, fault});
     }
@@ -783,8 +785,8 @@ INSTANTIATE_TEST_SUITE_P(Changes, CatalogFaultTest, testing::ValuesIn(fault_case
                                   (of.param.fault == Fault::BeforeWriting ? "Lost" : "Stored");
                          });
 
-/// Changes that are prepared while writes are suspended look at what is in memory, which a recovery may
-/// show to be wrong. They must not be let in after it.
+/// Changes that are prepared while writes are suspended look at what is in memory, which a recovery
+/// may show to be wrong. They must not be let in after it.
 class CatalogInterruptionTest : public CatalogTest {
  protected:
   CatalogInterruptionTest() {
@@ -860,8 +862,9 @@ TEST_F(CatalogInterruptionTest, AReplacePreparedBeforeRecoveryDoesNotBringBackAD
 }
 
 TEST(CatalogRaceTest, ANewContainerHasOneWriterAlsoWhenTheDiskFailsRightAfterItsCreation) {
-  // The creation commits, the next commit fails, and recovery loads the catalog, all before the creating
-  // thread has woken up: it must not put a second partition beside the one that was loaded.
+  // The creation commits, the next commit fails, and recovery loads the catalog, all before the
+  // creating thread has woken up: it must not put a second partition beside the one that was
+  // loaded.
   partition::TestEnvironment home({.recovery_interval = 0ms});
   auto opened = Catalog::open(home.environment(),
                               [](const ContainerDefinition&) { return partition::Rules(); });
@@ -912,8 +915,7 @@ TEST_P(CatalogStormTest, ChangesOfManyThreadsUnderFaultsLeaveMemoryAndDiskAgreei
         // Only then, so that refused changes don't fill the committer's queue.
         if (!home.recovered()) return;
         const auto database = catalog->database(name("d", 3));
-        const auto container =
-            database ? catalog->container(database->id, name("c", 3)) : nullptr;
+        const auto container = database ? catalog->container(database->id, name("c", 3)) : nullptr;
         switch (random() % 6) {
           case 0:
             (void)catalog->create_database(name("d", 3), {});

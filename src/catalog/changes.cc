@@ -26,13 +26,15 @@ Error taken(std::string_view what, std::string_view id) {
                            what, id));
 }
 Error not_found(std::string_view what) {
-  return Error(ErrorCode::NotFound, fmt::format("Resource Not Found. The {} does not exist.", what));
+  return Error(ErrorCode::NotFound,
+               fmt::format("Resource Not Found. The {} does not exist.", what));
 }
 Error precondition_failed(std::string_view what) {
-  return Error(ErrorCode::PreconditionFailed,
-               fmt::format("One of the specified pre-condition is not met. The {} has changed since "
-                           "the etag in If-Match was read.",
-                           what));
+  return Error(
+      ErrorCode::PreconditionFailed,
+      fmt::format("One of the specified pre-condition is not met. The {} has changed since "
+                  "the etag in If-Match was read.",
+                  what));
 }
 
 /// The number in big-endian order, so that rids sort by age.
@@ -127,9 +129,8 @@ Result<DatabasePtr> Catalog::create_database(const std::string& id,
   const auto epoch = environment_.committer.epoch();
   if (database(id)) return taken("database", id);
   Counters counters = next_counters();
-  auto made = std::make_shared<const Database>(Database{next_database_rid(counters), id,
-                                                        Lsn{counters.version},
-                                                        environment_.clock.unix_seconds()});
+  auto made = std::make_shared<const Database>(Database{
+      next_database_rid(counters), id, Lsn{counters.version}, environment_.clock.unix_seconds()});
   storage::Batch batch;
   batch.put(Family::Catalog, database_key(made->rid), make_value(*made));
   OfferPtr offer;
@@ -151,7 +152,8 @@ Result<ContainerPtr> Catalog::create_container(const Rid& database_rid,
   std::lock_guard change(change_mutex_);
   const auto epoch = environment_.committer.epoch();
   const auto owner = database(database_rid);
-  if (!owner) return Error(ErrorCode::OwnerNotFound, "Resource Not Found. The database was deleted.");
+  if (!owner)
+    return Error(ErrorCode::OwnerNotFound, "Resource Not Found. The database was deleted.");
   if (container(owner->id, definition.id())) return taken("container", definition.id());
 
   Throughput provisioned;
@@ -162,11 +164,12 @@ Result<ContainerPtr> Catalog::create_container(const Rid& database_rid,
       if (!offer_of(each->rid)) ++sharing;
     }
     if (sharing >= kSharedThroughputContainersMax) {
-      return Error(ErrorCode::SharedThroughputFull,
-                   fmt::format("The throughput of database '{}' is shared by {} containers, which is "
-                               "the most that may. Give the container a throughput of its own "
-                               "(x-ms-offer-throughput).",
-                               owner->id, sharing));
+      return Error(
+          ErrorCode::SharedThroughputFull,
+          fmt::format("The throughput of database '{}' is shared by {} containers, which is "
+                      "the most that may. Give the container a throughput of its own "
+                      "(x-ms-offer-throughput).",
+                      owner->id, sharing));
     }
   } else {
     Throughput standard;
@@ -190,17 +193,20 @@ Result<ContainerPtr> Catalog::create_container(const Rid& database_rid,
   std::vector<Range> ranges;
   const auto& key = stored.definition.partition_key();
   // Without a key all documents hash to one place: more ranges would stay empty.
-  const auto count =
-      key.paths.empty() ? 1 : initial_range_count(provisioned.request_units());
+  const auto count = key.paths.empty() ? 1 : initial_range_count(provisioned.request_units());
   std::uint32_t next_range = 0;
   for (EpkRange& epks : divide_evenly(key, count)) {
     const PartitionNumber number{++counters.partition};
     const RangeId id{next_range++};
     batch.put(Family::Heads, storage::partition_prefix(number), head.make());
     stored.ranges.push_back({id, number, epks, {}, 1, stored.ts});
-    ranges.push_back({id, std::move(epks), {}, 1, stored.ts,
-                      std::make_shared<partition::Partition>(environment_, number, id, stored.rid,
-                                                             head)});
+    ranges.push_back(
+        {id,
+         std::move(epks),
+         {},
+         1,
+         stored.ts,
+         std::make_shared<partition::Partition>(environment_, number, id, stored.rid, head)});
   }
   batch.put(Family::Catalog, container_key(stored.rid), make_value(stored));
   batch.erase(Family::Catalog, last_head_key(owner->id, stored.definition.id()));
@@ -218,11 +224,11 @@ Result<ContainerPtr> Catalog::create_container(const Rid& database_rid,
 }
 
 StoredContainer Catalog::stored_form(const Container& container) {
-  StoredContainer stored{container.rid, container.definition,        container.version,
+  StoredContainer stored{container.rid, container.definition,       container.version,
                          container.ts,  container.ranges.version(), {}};
   for (const Range& range : container.ranges.all()) {
-    stored.ranges.push_back({range.id, range.partition->number(), range.epks, range.parents,
-                             range.made_in, range.ts});
+    stored.ranges.push_back(
+        {range.id, range.partition->number(), range.epks, range.parents, range.made_in, range.ts});
   }
   return stored;
 }
@@ -247,8 +253,7 @@ Result<ContainerPtr> Catalog::replace_container(
   batch.put(Family::Catalog, container_key(rid), make_value(stored));
   auto made = make_container(std::move(stored), current->database_id,
                              std::vector<Range>(current->ranges.all()));
-  ORRERY_TRY(commit(std::move(batch), counters, epoch,
-                    [&](State& state) { put(state, made); }));
+  ORRERY_TRY(commit(std::move(batch), counters, epoch, [&](State& state) { put(state, made); }));
   return made;
 }
 
@@ -271,8 +276,8 @@ void Catalog::stage_removal(const Container& container, storage::Batch& batch) {
 }
 
 void Catalog::put_back(const std::vector<ContainerPtr>& containers) {
-  // After a disk error the catalog is loaded anew, and what has turned out to be gone is no longer in
-  // it: that stays closed.
+  // After a disk error the catalog is loaded anew, and what has turned out to be gone is no longer
+  // in it: that stays closed.
   std::shared_lock lock(state_mutex_);
   for (const ContainerPtr& container : containers) {
     if (!state_.containers.contains(container->rid)) continue;

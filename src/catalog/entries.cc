@@ -43,8 +43,7 @@ std::string last_head_key(std::string_view database_id, std::string_view contain
 std::string counters_key() { return "s"; }
 
 std::string make_value(const Database& database) {
-  return value_of(
-      {{"id", database.id}, {"version", database.version.value}, {"ts", database.ts}});
+  return value_of({{"id", database.id}, {"version", database.version.value}, {"ts", database.ts}});
 }
 
 std::optional<Database> parse_database(std::string_view key, std::string_view value) {

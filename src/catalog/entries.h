@@ -7,8 +7,8 @@
 //   'n', database id, '/', container id      the last head under the name of a deleted container
 //   's'                                      the counters
 //
-// A value is a version byte and JSON. There are few of them, they are read at start only, and a person
-// who has to look into a store can read them.
+// A value is a version byte and JSON. There are few of them, they are read at start only, and a
+// person who has to look into a store can read them.
 #pragma once
 
 #include <cstdint>

@@ -30,9 +30,12 @@ TEST(EntriesTest, ADatabaseIsReadBack) {
 
 TEST(EntriesTest, AContainerIsReadBackWithItsRanges) {
   StoredContainer container{kContainer, definition(), Lsn{8}, 1'743'508'800, 3, {}};
-  container.ranges.push_back(
-      {RangeId{2}, PartitionNumber{11}, {Epk::min(), Epk::from_hex("40").value()},
-       {RangeId{0}, RangeId{1}}, 2, 99});
+  container.ranges.push_back({RangeId{2},
+                              PartitionNumber{11},
+                              {Epk::min(), Epk::from_hex("40").value()},
+                              {RangeId{0}, RangeId{1}},
+                              2,
+                              99});
   container.ranges.push_back(
       {RangeId{3}, PartitionNumber{12}, {Epk::from_hex("40").value(), Epk::max()}, {}, 1, 98});
   const auto copy = parse_container(container_key(kContainer), make_value(container));
@@ -99,9 +102,9 @@ TEST(EntriesTest, WhatIsNotOfThisFormatIsRefused) {
 }
 
 TEST(EntriesTest, KeysOfDifferentKindsNeverMeet) {
-  const std::set<std::string> keys = {
-      database_key(kDatabase), container_key(kContainer), offer_key(Rid::offer(1)),
-      garbage_key(PartitionNumber{1}), last_head_key("d", "c"), counters_key()};
+  const std::set<std::string> keys = {database_key(kDatabase),  container_key(kContainer),
+                                      offer_key(Rid::offer(1)), garbage_key(PartitionNumber{1}),
+                                      last_head_key("d", "c"),  counters_key()};
   EXPECT_EQ(keys.size(), 6u);
   std::set<char> letters;
   for (const auto& key : keys) letters.insert(key[0]);

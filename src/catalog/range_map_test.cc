@@ -87,7 +87,8 @@ TEST_P(DivisionTest, AnEvenDivisionOfEveryKindOfKeyTilesTheWholeSpace) {
   for (const auto& definition : {first, second, multi}) {
     std::vector<Range> ranges;
     for (auto& epks : divide_evenly(definition, GetParam())) {
-      ranges.push_back({RangeId{static_cast<std::uint32_t>(ranges.size())}, epks, {}, 1, 0, nullptr});
+      ranges.push_back(
+          {RangeId{static_cast<std::uint32_t>(ranges.size())}, epks, {}, 1, 0, nullptr});
     }
     ASSERT_EQ(ranges.size(), GetParam());
     const RangeMap map(std::move(ranges), 1);  // Asserts that they do.
@@ -104,7 +105,8 @@ TEST_P(DivisionTest, AnEvenDivisionOfEveryKindOfKeyTilesTheWholeSpace) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Counts, DivisionTest, testing::Values(1u, 2u, 3u, 5u, 7u, 16u, 100u, 167u));
+INSTANTIATE_TEST_SUITE_P(Counts, DivisionTest,
+                         testing::Values(1u, 2u, 3u, 5u, 7u, 16u, 100u, 167u));
 
 }  // namespace
 }  // namespace orrery::catalog

@@ -1,5 +1,5 @@
-// The part of Catalog that gives back the space of deleted containers. They are out of reach from the
-// moment of their deletion; this only tidies up, a bounded piece at a time, and goes on after a
+// The part of Catalog that gives back the space of deleted containers. They are out of reach from
+// the moment of their deletion; this only tidies up, a bounded piece at a time, and goes on after a
 // restart.
 #include <algorithm>
 #include <utility>
@@ -15,8 +15,8 @@ using storage::Family;
 
 namespace {
 
-/// Up to so many keys are erased one by one. Beyond, one marker hides the whole range: better for many
-/// keys, but each marker that lies about slows reads of its neighbours.
+/// Up to so many keys are erased one by one. Beyond, one marker hides the whole range: better for
+/// many keys, but each marker that lies about slows reads of its neighbours.
 constexpr std::size_t kSingleErasuresMax = 10'000;
 
 constexpr Family kDocumentFamilies[] = {Family::Log, Family::Ids, Family::Rids, Family::Unique};

@@ -1,5 +1,5 @@
-// What exists: databases, containers and offers, as values. A change makes a new value; whoever holds
-// the old one keeps a consistent view.
+// What exists: databases, containers and offers, as values. A change makes a new value; whoever
+// holds the old one keeps a consistent view.
 #pragma once
 
 #include <cstdint>
@@ -46,10 +46,10 @@ struct Container {
 
 /// What a client may ask for when it makes a container or a database.
 struct Throughput {
-  std::optional<std::int64_t> manual;         ///< RU/s
-  std::optional<std::int64_t> autoscale_max;  ///< RU/s
+  std::optional<std::int64_t> manual;             ///< RU/s
+  std::optional<std::int64_t> autoscale_max;      ///< RU/s
   std::optional<std::int64_t> increment_percent;  ///< autoscale's automatic upgrade policy
-  std::string legacy_type;                    ///< "S1", "S2", "S3", or empty
+  std::string legacy_type;                        ///< "S1", "S2", "S3", or empty
 
   /// What counts for the number of ranges.
   std::int64_t request_units() const { return autoscale_max.value_or(manual.value_or(0)); }

@@ -6,7 +6,8 @@
 
 int main(int argc, char** argv) {
   CLI::App app{
-      "Orrery: a document database with the REST API and the partitions of Azure Cosmos DB, on your\n"
+      "Orrery: a document database with the REST API and the partitions of Azure Cosmos DB, on "
+      "your\n"
       "own machine. The official SDKs work with it as they are.\n\n"
       "Start here:  orrery serve\n"
       "then point an SDK at the connection string that it prints."};

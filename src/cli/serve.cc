@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include "base/diagnostics.h"
@@ -56,15 +56,15 @@ std::vector<CLI::ConfigItem> read_config(std::istream& input) {
   return items;
 }
 
-/// Sets what neither the command line nor the environment has set. Throws CLI::Error, naming the option.
-/// By hand, since CLI11 reads config files for the program as a whole only, and lets them win over the
-/// environment.
+/// Sets what neither the command line nor the environment has set. Throws CLI::Error, naming the
+/// option. By hand, since CLI11 reads config files for the program as a whole only, and lets them
+/// win over the environment.
 void apply_config(CLI::App& serve, const std::string& path) {
   std::ifstream input(path);
   if (!input) throw CLI::FileError("cannot read the config file " + path);
   for (const CLI::ConfigItem& item : read_config(input)) {
-    const bool ours = item.parents.empty() ||
-                      (item.parents.size() == 1 && item.parents.front() == "serve");
+    const bool ours =
+        item.parents.empty() || (item.parents.size() == 1 && item.parents.front() == "serve");
     // CLI11 marks the begin and end of a section with such items.
     if (item.name == "++" || item.name == "--") continue;
     auto* option = ours ? serve.get_option_no_throw("--" + item.name) : nullptr;
@@ -112,8 +112,9 @@ bool parse_listen(const std::string& text, server::Config& config) {
   return true;
 }
 
-/// One key a line; empty lines and lines that begin with # don't count. A file without a key is refused:
-/// to go on with the well-known one instead would open the door that somebody meant to close.
+/// One key a line; empty lines and lines that begin with # don't count. A file without a key is
+/// refused: to go on with the well-known one instead would open the door that somebody meant to
+/// close.
 bool read_key_file(const std::string& path, std::vector<std::string>& keys) {
   std::ifstream in(path);
   std::string line;
@@ -133,12 +134,13 @@ int fail(const std::string& message) {
 int run(Options& options) {
   server::Config& config = options.config;
   if (!parse_listen(options.listen, config)) {
-    return fail(fmt::format("--listen takes ADDRESS:PORT, as in 127.0.0.1:8081 or [::1]:8081, not '{}'",
-                            options.listen));
+    return fail(
+        fmt::format("--listen takes ADDRESS:PORT, as in 127.0.0.1:8081 or [::1]:8081, not '{}'",
+                    options.listen));
   }
   if (!options.key_file.empty() && !read_key_file(options.key_file, config.keys)) {
-    return fail(fmt::format("the key file {} cannot be read or has no key in it",
-                            options.key_file));
+    return fail(
+        fmt::format("the key file {} cannot be read or has no key in it", options.key_file));
   }
   config.cache_bytes = options.cache_mb << 20;
   config.request_time_max = std::chrono::milliseconds(options.request_timeout_ms);
@@ -175,10 +177,11 @@ int run(Options& options) {
 
 const std::map<std::string, storage::Durability> kDurabilities = {
     {"strict", storage::Durability::Strict}, {"relaxed", storage::Durability::Relaxed}};
-const std::map<std::string, diagnostics::Level> kLevels = {
-    {"debug", diagnostics::Level::Debug},   {"info", diagnostics::Level::Info},
-    {"warning", diagnostics::Level::Warning}, {"error", diagnostics::Level::Error},
-    {"off", diagnostics::Level::Off}};
+const std::map<std::string, diagnostics::Level> kLevels = {{"debug", diagnostics::Level::Debug},
+                                                           {"info", diagnostics::Level::Info},
+                                                           {"warning", diagnostics::Level::Warning},
+                                                           {"error", diagnostics::Level::Error},
+                                                           {"off", diagnostics::Level::Off}};
 
 }  // namespace
 
@@ -187,7 +190,8 @@ void add_serve(CLI::App& app, int& exit_code) {
   auto& config = options->config;
   auto* serve = app.add_subcommand("serve", "Run the server until SIGINT or SIGTERM");
   serve->footer(
-      "Every option can also come from the environment (ORRERY_DATA_DIR for --data-dir, and so on)\n"
+      "Every option can also come from the environment (ORRERY_DATA_DIR for --data-dir, and so "
+      "on)\n"
       "or from a config file, TOML or JSON, with the same names without the dashes in front.\n"
       "The command line wins over the environment, the environment over the file.");
 
@@ -203,29 +207,34 @@ void add_serve(CLI::App& app, int& exit_code) {
                   "Keep all data in a temporary directory and remove it at exit");
   serve->add_option("--listen", options->listen, "Address and port; port 0 takes any free one")
       ->capture_default_str();
-  serve->add_option("--advertise", config.advertised_endpoint,
-                    "URL under which clients reach the server, when it is not the one they use first");
-  serve->add_option("--key", config.keys,
-                    "Account key in base64; repeat it, or separate by commas, for a secondary key; "
-                    "default: the well-known key")
+  serve->add_option(
+      "--advertise", config.advertised_endpoint,
+      "URL under which clients reach the server, when it is not the one they use first");
+  serve
+      ->add_option("--key", config.keys,
+                   "Account key in base64; repeat it, or separate by commas, for a secondary key; "
+                   "default: the well-known key")
       ->delimiter(',');
-  serve->add_option("--read-only-key", config.read_only_keys,
-                    "Account key in base64 that may only read (may be repeated)")
+  serve
+      ->add_option("--read-only-key", config.read_only_keys,
+                   "Account key in base64 that may only read (may be repeated)")
       ->delimiter(',');
   serve->add_option("--key-file", options->key_file, "File with account keys, one a line");
   serve->add_flag("--allow-well-known-key", config.allow_well_known_key,
                   "Listen beyond this machine even with the key that everybody knows");
-  serve->add_flag("--check-dates,!--no-check-dates", config.check_dates,
-                  "Refuse signatures whose date is too far from the server's clock")
+  serve
+      ->add_flag("--check-dates,!--no-check-dates", config.check_dates,
+                 "Refuse signatures whose date is too far from the server's clock")
       ->default_val(true);
   serve->add_option("--tls-cert", config.tls_certificate,
                     "Certificate chain in PEM; default: a self-signed one is made and kept");
   serve->add_option("--tls-key", config.tls_key, "Its private key in PEM");
   serve->add_flag("--legacy-tls", config.legacy_tls,
                   "Also admit TLS 1.0, for the SDKs of 2017; not safe on a network");
-  serve->add_option("--durability", config.durability,
-                    "strict: on the disk before it is acknowledged; relaxed: faster, and the last "
-                    "moments may be lost in a power failure")
+  serve
+      ->add_option("--durability", config.durability,
+                   "strict: on the disk before it is acknowledged; relaxed: faster, and the last "
+                   "moments may be lost in a power failure")
       ->transform(CLI::CheckedTransformer(kDurabilities, CLI::ignore_case))
       ->default_str("strict");
   serve->add_option("--threads", config.threads, "Event loops; 0: one for each core")
@@ -234,12 +243,14 @@ void add_serve(CLI::App& app, int& exit_code) {
   serve->add_option("--cache-mb", options->cache_mb, "Memory for caching what is read, in MiB")
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
-  serve->add_option("--connections-max", config.connections_max,
-                    "More connections than this are refused")
+  serve
+      ->add_option("--connections-max", config.connections_max,
+                   "More connections than this are refused")
       ->check(CLI::Range(1, 1'000'000))
       ->capture_default_str();
-  serve->add_option("--request-timeout-ms", options->request_timeout_ms,
-                    "A request must have arrived completely within this time")
+  serve
+      ->add_option("--request-timeout-ms", options->request_timeout_ms,
+                   "A request must have arrived completely within this time")
       ->check(CLI::Range(10, 3'600'000))
       ->capture_default_str();
   serve->add_option("--log-level", config.level, "debug, info, warning, error or off")

@@ -1,5 +1,5 @@
-// CommitLog: the seam under the partitions. What it has accepted is committed; nothing above it knows
-// whether that means a local disk or a quorum of machines.
+// CommitLog: the seam under the partitions. What it has accepted is committed; nothing above it
+// knows whether that means a local disk or a quorum of machines.
 #pragma once
 
 #include <span>
@@ -13,12 +13,13 @@ class CommitLog {
  public:
   virtual ~CommitLog() = default;
 
-  /// Commits all batches together, in order, durably. Blocks. Called by one thread. Unavailable when
-  /// the outcome is a failure or unknown; then every further append fails until recover() succeeds.
+  /// Commits all batches together, in order, durably. Blocks. Called by one thread. Unavailable
+  /// when the outcome is a failure or unknown; then every further append fails until recover()
+  /// succeeds.
   virtual Result<> append(std::span<const storage::Batch* const> batches) = 0;
 
-  /// After a failed append: finds out what is committed and makes appends possible again, or says why
-  /// that cannot be done yet. Blocks.
+  /// After a failed append: finds out what is committed and makes appends possible again, or says
+  /// why that cannot be done yet. Blocks.
   virtual Result<> recover() = 0;
 };
 

@@ -64,9 +64,10 @@ Result<std::size_t> ChunkDecoder::decode(std::string_view input, std::string& bo
       case State::SizeLf:
         if (c != '\n') return broken();
         if (chunk_left_ > body_bytes_max_ - body.size()) {
-          return Error(ErrorCode::RequestTooLarge,
-                       fmt::format("Request size is too large: the body is over the limit of {} bytes.",
-                                   body_bytes_max_));
+          return Error(
+              ErrorCode::RequestTooLarge,
+              fmt::format("Request size is too large: the body is over the limit of {} bytes.",
+                          body_bytes_max_));
         }
         framing_bytes_ = 0;
         state_ = chunk_left_ > 0 ? State::Data : State::TrailerLine;

@@ -38,9 +38,9 @@ Error bad_request(std::string_view what) {
 }
 
 Error too_large(std::size_t body_bytes_max) {
-  return Error(
-      ErrorCode::RequestTooLarge,
-      fmt::format("Request size is too large: the body is over the limit of {} bytes.", body_bytes_max));
+  return Error(ErrorCode::RequestTooLarge,
+               fmt::format("Request size is too large: the body is over the limit of {} bytes.",
+                           body_bytes_max));
 }
 
 }  // namespace

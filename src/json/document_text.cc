@@ -308,8 +308,8 @@ Scalar scalar_at(dom::element value, std::span<const std::string> path) {
   return scalar_of(value);
 }
 
-/// Whether the number at `path` is written -0. The DOM has only 0 for it, but as a partition key they
-/// are two.
+/// Whether the number at `path` is written -0. The DOM has only 0 for it, but as a partition key
+/// they are two.
 bool is_minus_zero_at(const std::string& text, std::span<const std::string> path) {
   thread_local simdjson::ondemand::parser parser;
   simdjson::ondemand::document document;

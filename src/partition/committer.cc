@@ -85,10 +85,11 @@ Result<> Committer::probe() {
 
 Error Committer::refusal() const {
   std::lock_guard lock(mutex_);
-  return Error(ErrorCode::Unavailable,
-               fmt::format("Writes are suspended because the disk refused one: {}. Reads go on, and "
-                           "writes resume by themselves once the disk takes them.",
-                           failure_));
+  return Error(
+      ErrorCode::Unavailable,
+      fmt::format("Writes are suspended because the disk refused one: {}. Reads go on, and "
+                  "writes resume by themselves once the disk takes them.",
+                  failure_));
 }
 
 std::vector<Committer::Staged> Committer::take_group() {
@@ -207,7 +208,8 @@ void Committer::try_to_recover() {
     return;
   }
   stats_.recoveries.fetch_add(1, std::memory_order_relaxed);
-  // Once more: what was prepared since the failure, and before the state was read anew, must not pass.
+  // Once more: what was prepared since the failure, and before the state was read anew, must not
+  // pass.
   epoch_.fetch_add(1, std::memory_order_acq_rel);
   accepts_.store(true, std::memory_order_release);
   diagnostics::info("the disk takes writes again; writes have resumed");

@@ -1,5 +1,5 @@
-// Committer: the one thread that moves heads. It takes all that is staged in all partitions and makes
-// it durable with one write and one fsync.
+// Committer: the one thread that moves heads. It takes all that is staged in all partitions and
+// makes it durable with one write and one fsync.
 #pragma once
 
 #include <atomic>
@@ -46,7 +46,8 @@ class Committer {
     /// The committer's epoch when it was validated. What was validated before a failure rests on
     /// state that may never have become durable, and is refused after it.
     std::uint64_t epoch = 0;
-    /// Called on the committer's thread, in commit order, once the outcome is known. Must not block.
+    /// Called on the committer's thread, in commit order, once the outcome is known. Must not
+    /// block.
     std::move_only_function<void(const Result<>&)> done;
   };
 
@@ -70,22 +71,22 @@ class Committer {
 
   /// Commits an empty-handed write and waits for it: whether a write would succeed now. Blocks.
   Result<> probe();
-  /// Commits `batch`, validated in `epoch`, and waits for it. `committed`, if given, is called on the
-  /// committer's thread once it is, before anything after it is committed or recovered. Blocks.
+  /// Commits `batch`, validated in `epoch`, and waits for it. `committed`, if given, is called on
+  /// the committer's thread once it is, before anything after it is committed or recovered. Blocks.
   Result<> commit(storage::Batch batch, std::uint64_t epoch,
                   const std::function<void()>& committed = {});
 
-  /// Changes with every failure and with every recovery. What stood on the store's state before must
-  /// read it anew.
+  /// Changes with every failure and with every recovery. What stood on the store's state before
+  /// must read it anew.
   std::uint64_t epoch() const { return epoch_.load(std::memory_order_acquire); }
   /// Whether writes are accepted; cheap.
   bool accepts() const { return accepts_.load(std::memory_order_acquire); }
   /// Why not.
   Error refusal() const;
 
-  /// Called on the committer's thread once a failure has been overcome and before writes are accepted
-  /// again, so that whoever keeps the store's state in memory reads it anew. Set before start(); must
-  /// not wait for anything that waits for a commit.
+  /// Called on the committer's thread once a failure has been overcome and before writes are
+  /// accepted again, so that whoever keeps the store's state in memory reads it anew. Set before
+  /// start(); must not wait for anything that waits for a commit.
   void on_recovered(std::function<Result<>()> callback) { recovered_ = std::move(callback); }
 
   const CommitterStats& stats() const { return stats_; }

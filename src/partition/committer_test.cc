@@ -132,8 +132,7 @@ TEST_F(CommitterTest, ACommitIsNotLargerThanItsLimitUnlessOneItemIs) {
   submit("f", 10);
   log.release();
   ASSERT_TRUE(told_count(7));
-  EXPECT_THAT(told_so_far(),
-              ElementsAre("0:ok", "a:ok", "b:ok", "c:ok", "d:ok", "e:ok", "f:ok"));
+  EXPECT_THAT(told_so_far(), ElementsAre("0:ok", "a:ok", "b:ok", "c:ok", "d:ok", "e:ok", "f:ok"));
   EXPECT_THAT(log.groups(), ElementsAre(1, 2, 1, 1, 2));
 }
 
@@ -249,8 +248,8 @@ TEST_F(CommitterTest, RecoveryIsTriedUntilItSucceeds) {
 }
 
 TEST_F(CommitterTest, SubmissionsThatKeepComingDoNotKeepRecoveryFromBeingTried) {
-  // As when a client creates a database in a loop: changes of the catalog come here also while writes
-  // are suspended.
+  // As when a client creates a database in a loop: changes of the catalog come here also while
+  // writes are suspended.
   log.fail_next(Fault::BeforeWriting, /*recoverable=*/true);
   submit("a");
   ASSERT_TRUE(eventually([this] { return committer->stats().commit_failures == 1; }));

@@ -87,8 +87,8 @@ void Partition::put_back(std::vector<Waiting> work, std::size_t from) {
   for (std::size_t i = from; i < work.size(); ++i) {
     mailbox_bytes_ += work[i].transaction.byte_size();
   }
-  mailbox_.insert(mailbox_.begin(), std::make_move_iterator(work.begin() +
-                                                            static_cast<std::ptrdiff_t>(from)),
+  mailbox_.insert(mailbox_.begin(),
+                  std::make_move_iterator(work.begin() + static_cast<std::ptrdiff_t>(from)),
                   std::make_move_iterator(work.end()));
 }
 
@@ -165,8 +165,7 @@ std::size_t Partition::stage_work(std::vector<Waiting>& work, storage::Tier tier
                  told = std::move(after_commit)](const Result<>& committed) mutable {
     if (committed) self->publish(head_after);
     for (Told& each : told) {
-      each.done(committed ? std::move(each.outcome)
-                          : Result<Committed>(Error(committed.error())));
+      each.done(committed ? std::move(each.outcome) : Result<Committed>(Error(committed.error())));
     }
   };
   environment_.committer.submit(std::move(staged), tier == storage::Tier::Disk

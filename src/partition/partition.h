@@ -39,8 +39,8 @@ struct PartitionLimits {
   std::size_t waiting_bytes_max = 64 << 20;
 };
 
-/// Thread-safe. Shared by the catalog and by the requests that are under way in it, so that deleting a
-/// container pulls nothing from under them.
+/// Thread-safe. Shared by the catalog and by the requests that are under way in it, so that
+/// deleting a container pulls nothing from under them.
 class Partition : public std::enable_shared_from_this<Partition> {
  public:
   Partition(Environment& environment, PartitionNumber number, RangeId range, const Rid& container,
@@ -60,14 +60,15 @@ class Partition : public std::enable_shared_from_this<Partition> {
   /// Unavailable when the disk refuses; OwnerNotFound when the container is being deleted.
   Async<Committed> submit(Transaction transaction);
 
-  /// From now on every transaction is refused with OwnerNotFound. Those staged before may commit: the
-  /// highest LSN they will have reached is returned, and nothing is staged after this returns. Blocks.
+  /// From now on every transaction is refused with OwnerNotFound. Those staged before may commit:
+  /// the highest LSN they will have reached is returned, and nothing is staged after this returns.
+  /// Blocks.
   Lsn close();
   /// The same without waiting: for a partition whose container has turned out to be gone.
   void refuse();
-  /// After a disk error has been overcome: what the store holds now is what readers are told, also where a
-  /// write was answered with an error and has become durable all the same. The writer finds out by
-  /// itself. Called on the committer's thread.
+  /// After a disk error has been overcome: what the store holds now is what readers are told, also
+  /// where a write was answered with an error and has become durable all the same. The writer finds
+  /// out by itself. Called on the committer's thread.
   void show_recovered(const storage::Head& head) { publish(head); }
   /// Takes close() back, if deleting the container failed.
   void reopen();
@@ -79,8 +80,8 @@ class Partition : public std::enable_shared_from_this<Partition> {
   };
 
   void enqueue(Transaction transaction, std::move_only_function<void(Result<Committed>)> done);
-  /// Stages what waits until nothing does. With Tier::Memory it does not block, and leaves what it cannot
-  /// do to a writer thread.
+  /// Stages what waits until nothing does. With Tier::Memory it does not block, and leaves what it
+  /// cannot do to a writer thread.
   void drain(storage::Tier tier);
   void drain_elsewhere();
   void put_back(std::vector<Waiting> work, std::size_t from);
@@ -101,7 +102,7 @@ class Partition : public std::enable_shared_from_this<Partition> {
 
   std::mutex mailbox_mutex_;
   std::condition_variable drained_;  // close() waits here for the writer to be done.
-  std::vector<Waiting> mailbox_;   // Guarded by mailbox_mutex_, as the next three are.
+  std::vector<Waiting> mailbox_;     // Guarded by mailbox_mutex_, as the next three are.
   std::size_t mailbox_bytes_ = 0;
   bool draining_ = false;  // Whether a thread is, or will be, in drain(): only one ever is.
   bool closed_ = false;

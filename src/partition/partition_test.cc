@@ -14,9 +14,9 @@
 #include <utility>
 #include <vector>
 
-#include <boost/asio/post.hpp>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <boost/asio/post.hpp>
 
 #include "partition/test_audit.h"
 #include "partition/test_environment.h"
@@ -58,7 +58,9 @@ class PartitionTest : public testing::Test {
                                        Rid::container({0, 0, 0, 1}, {0x80, 0, 0, 1}), head, limits);
   }
 
-  Outcome start(WriteOf write) { return loop.submit(partition, transaction_of({std::move(write)})); }
+  Outcome start(WriteOf write) {
+    return loop.submit(partition, transaction_of({std::move(write)}));
+  }
   Result<Committed> run(WriteOf write) { return start(std::move(write)).get(); }
   /// Memory alone can never decide this one: it goes to a writer thread.
   Outcome start_delete_all() {
@@ -110,8 +112,7 @@ TEST_F(PartitionTest, WritesOfManyThreadsGetDenseUniqueLsns) {
     threads.emplace_back([&, thread] {
       for (int i = 0; i < kWrites; ++i) {
         outcomes[thread].push_back(loops.submit(
-            partition,
-            transaction_of({{.id = std::to_string(thread) + "-" + std::to_string(i)}})));
+            partition, transaction_of({{.id = std::to_string(thread) + "-" + std::to_string(i)}})));
       }
     });
   }
@@ -129,7 +130,8 @@ TEST_F(PartitionTest, WritesOfManyThreadsGetDenseUniqueLsns) {
   EXPECT_EQ(*lsns.rbegin(), Lsn{1 + kThreads * kWrites});
   EXPECT_EQ(partition->head(), *lsns.rbegin());
   EXPECT_EQ(partition->documents(), std::uint64_t{kThreads * kWrites});
-  // The committer may still be inside the call that told the last one; after another commit it is not.
+  // The committer may still be inside the call that told the last one; after another commit it is
+  // not.
   EXPECT_TRUE(home.committer().probe());
 }
 
@@ -218,8 +220,8 @@ TEST_F(PartitionTest, ARefusalThatRestedOnWhatWasLostIsNotTold) {
 
 // ── limits ───────────────────────────────────────────────────────────────────────────────────────
 
-/// Keeps all writer threads busy, so that what memory alone cannot decide stays in the mailbox, and all
-/// that comes after it too.
+/// Keeps all writer threads busy, so that what memory alone cannot decide stays in the mailbox, and
+/// all that comes after it too.
 class BusyWriters {
  public:
   explicit BusyWriters(Environment& environment) {
@@ -309,9 +311,9 @@ TEST_F(PartitionTest, ManyMoreThanAnEventLoopStagesAtOnceAreAllCommitted) {
 TEST_F(PartitionTest, AFullCommitterHoldsWritersBackAndAllAreServedInTheEnd) {
   TestEnvironment small({.queued_bytes_max = 2000, .recovery_interval = 5ms});
   small.committer().start();
-  const auto own = std::make_shared<Partition>(small.environment(), kPartition, RangeId{0},
-                                               Rid::container({0, 0, 0, 1}, {0x80, 0, 0, 1}),
-                                               storage::Head{});
+  const auto own =
+      std::make_shared<Partition>(small.environment(), kPartition, RangeId{0},
+                                  Rid::container({0, 0, 0, 1}, {0x80, 0, 0, 1}), storage::Head{});
   small.log().hold();
   std::vector<Outcome> outcomes;
   for (int i = 0; i < 100; ++i) {
@@ -469,8 +471,8 @@ class PartitionFaultTest : public PartitionTest,
                            public testing::WithParamInterface<std::uint32_t> {};
 
 TEST_P(PartitionFaultTest, WhatWasAcknowledgedIsThereWhateverFailed) {
-  // Writers of two partitions, and a disk that fails again and again, before or after it wrote. Each
-  // writer owns its documents, and counts each one up.
+  // Writers of two partitions, and a disk that fails again and again, before or after it wrote.
+  // Each writer owns its documents, and counts each one up.
   const std::vector<std::shared_ptr<Partition>> partitions = {partition,
                                                               make_partition(PartitionNumber{2})};
   constexpr int kWriters = 3;
@@ -501,7 +503,8 @@ TEST_P(PartitionFaultTest, WhatWasAcknowledgedIsThereWhateverFailed) {
   std::mt19937 random(GetParam());
   for (int fault = 0; fault < 25; ++fault) {
     const int seen = acknowledged_count;
-    EXPECT_TRUE(eventually([&] { return acknowledged_count > seen + static_cast<int>(random() % 20); }));
+    EXPECT_TRUE(
+        eventually([&] { return acknowledged_count > seen + static_cast<int>(random() % 20); }));
     home.log().fail_next(random() % 2 == 0 ? Fault::BeforeWriting : Fault::AfterWriting);
     EXPECT_TRUE(eventually([&] {
       return home.committer().stats().commit_failures == static_cast<std::uint64_t>(fault + 1);

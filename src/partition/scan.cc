@@ -17,7 +17,8 @@ namespace {
 
 /// The deadline is looked at once in so many documents.
 constexpr std::size_t kDeadlineInterval = 64;
-/// For one key: so many records of others are stepped over before its own entries are asked instead.
+/// For one key: so many records of others are stepped over before its own entries are asked
+/// instead.
 constexpr std::size_t kForeignRecordsMax = 1000;
 
 bool passes(const storage::VersionRecord& record, const ScanFilter& filter) {
@@ -31,8 +32,8 @@ bool passes(const storage::VersionRecord& record, const ScanFilter& filter) {
   return true;
 }
 
-/// Reads versions by position. Where positions ascend without gaps, as after a bulk load, stepping on
-/// is much cheaper than seeking.
+/// Reads versions by position. Where positions ascend without gaps, as after a bulk load, stepping
+/// on is much cheaper than seeking.
 class LogReader {
  public:
   LogReader(const storage::Snapshot& snapshot, PartitionNumber partition)
@@ -132,9 +133,9 @@ Result<ScanOutcome> scan_by_number(const storage::Snapshot& snapshot, PartitionN
   LogReader log(snapshot, partition);
   Collector collector(budget, text, count);
   ScanOutcome outcome{.exhausted = false, .last = after};
-  auto cursor = snapshot.cursor(Family::Rids,
-                                storage::rid_key(partition, DocumentNumber{after.value + 1}),
-                                storage::partition_end(partition));
+  auto cursor =
+      snapshot.cursor(Family::Rids, storage::rid_key(partition, DocumentNumber{after.value + 1}),
+                      storage::partition_end(partition));
   std::size_t foreign = 0;
   for (; cursor.valid(); cursor.next()) {
     const DocumentNumber number = storage::document_number(cursor.key());

@@ -32,8 +32,9 @@ struct ScanOutcome {
   DocumentNumber last;     ///< the last one looked at
 };
 
-/// Appends the texts of the documents after `after` that pass the filter to `text`, separated by commas,
-/// and adds their number to `count`, until the budget is spent. Blocks. Unavailable on an I/O error.
+/// Appends the texts of the documents after `after` that pass the filter to `text`, separated by
+/// commas, and adds their number to `count`, until the budget is spent. Blocks. Unavailable on an
+/// I/O error.
 Result<ScanOutcome> scan_by_number(const storage::Snapshot& snapshot, PartitionNumber partition,
                                    DocumentNumber after, const ScanFilter& filter,
                                    const ScanBudget& budget, std::string& text, std::size_t& count);

@@ -41,8 +41,8 @@ class ScanTest : public testing::Test {
  protected:
   Written write(WriteOf one) {
     storage::Batch batch;
-    auto committed = stage.stage(transaction_of({std::move(one)}), clock.unix_seconds(), batch,
-                                 Tier::Disk);
+    auto committed =
+        stage.stage(transaction_of({std::move(one)}), clock.unix_seconds(), batch, Tier::Disk);
     EXPECT_TRUE(committed);
     EXPECT_TRUE(storage::commit(*store, batch));
     stage.forget_committed(stage.head().lsn);
@@ -58,8 +58,7 @@ class ScanTest : public testing::Test {
     std::size_t count = 0;
     const auto snapshot = store->snapshot();
     filter.now = clock.unix_seconds();
-    const auto outcome =
-        scan_by_number(*snapshot, kPartition, after, filter, budget, text, count);
+    const auto outcome = scan_by_number(*snapshot, kPartition, after, filter, budget, text, count);
     EXPECT_TRUE(outcome);
     auto ids = ids_in(text);
     EXPECT_EQ(ids.size(), count);
@@ -83,7 +82,8 @@ class ScanTest : public testing::Test {
   Stage stage{*store, kPartition, RangeId{0}, Rid::container({0, 0, 0, 1}, {0x80, 0, 0, 1}),
               storage::Head{}};
   ScanFilter filter;
-  ScanBudget budget{.count_max = 1000, .bytes_max = 4 << 20,
+  ScanBudget budget{.count_max = 1000,
+                    .bytes_max = 4 << 20,
                     .deadline = std::chrono::steady_clock::time_point::max()};
 };
 

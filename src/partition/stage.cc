@@ -159,8 +159,8 @@ Result<std::optional<Stage::Existing>> Stage::find(const storage::DocumentKey& k
     }
   }
   if (!entry) return std::optional<Existing>();
-  Existing existing{*entry, storage::expired(entry->header.ts, entry->header.own_ttl,
-                                             rules.default_ttl, now)};
+  Existing existing{
+      *entry, storage::expired(entry->header.ts, entry->header.own_ttl, rules.default_ttl, now)};
   return std::optional<Existing>(std::move(existing));
 }
 
@@ -220,8 +220,7 @@ Result<Written> Stage::put_version(const Write& write, const std::optional<Exist
     if (transaction_head_.document_sequence == kDocumentSequenceMax) {
       return Error(ErrorCode::Forbidden, "this range has numbered as many documents as it can");
     }
-    written.header.number =
-        DocumentNumber::make(range_, ++transaction_head_.document_sequence);
+    written.header.number = DocumentNumber::make(range_, ++transaction_head_.document_sequence);
   }
   written.header.ts = transaction_head_.ts;
   written.header.own_ttl = write.own_ttl;
@@ -321,9 +320,8 @@ Result<Committed> Stage::delete_all(const storage::DocumentKey& key, const Rules
     storage::DocumentKey document = prefix;
     document.id = id_key.substr(from.size());
     // What has expired goes with the rest: it only waits to be purged.
-    ORRERY_TRY(auto written,
-               erase_version(document, *entry, rules,
-                             static_cast<std::uint32_t>(committed.writes.size())));
+    ORRERY_TRY(auto written, erase_version(document, *entry, rules,
+                                           static_cast<std::uint32_t>(committed.writes.size())));
     committed.writes.push_back(std::move(written));
   }
   return committed;

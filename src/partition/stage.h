@@ -26,11 +26,11 @@ class Stage {
   Stage(storage::Store& store, PartitionNumber partition, RangeId range, const Rid& container,
         const storage::Head& head);
 
-  /// Validates the transaction and appends its records to `batch`; nothing is appended when it fails.
-  /// Errors as Partition::submit says. The head moves by one LSN.
+  /// Validates the transaction and appends its records to `batch`; nothing is appended when it
+  /// fails. Errors as Partition::submit says. The head moves by one LSN.
   ///
-  /// With Tier::Memory it never blocks, but may find that memory does not tell: then would_block() is
-  /// true, the outcome means nothing, and the transaction is to be staged again with Tier::Disk.
+  /// With Tier::Memory it never blocks, but may find that memory does not tell: then would_block()
+  /// is true, the outcome means nothing, and the transaction is to be staged again with Tier::Disk.
   Result<Committed> stage(const Transaction& transaction, UnixSeconds now, storage::Batch& batch,
                           storage::Tier tier = storage::Tier::Disk);
   bool would_block() const { return would_block_; }
@@ -38,8 +38,8 @@ class Stage {
   /// The head with everything staged. Whoever commits what is staged stores it too.
   const storage::Head& head() const { return head_; }
 
-  /// Whether the last stage() looked at something that is not committed yet. Then its outcome, also a
-  /// refusal, must not be told before that is.
+  /// Whether the last stage() looked at something that is not committed yet. Then its outcome, also
+  /// a refusal, must not be told before that is.
   bool outcome_rests_on_staged() const { return rests_on_staged_; }
 
   /// Everything up to `lsn` is in the store now: forgets what was remembered of it.
@@ -54,8 +54,8 @@ class Stage {
     std::optional<storage::IdEntry> entry;
     std::vector<std::string> unique_values;
   };
-  /// Which version holds the values of a unique key. The header is known of staged versions; that of a
-  /// committed one is in the log.
+  /// Which version holds the values of a unique key. The header is known of staged versions; that
+  /// of a committed one is in the log.
   struct Holder {
     storage::LogPosition position;
     std::optional<storage::VersionHeader> header;

@@ -37,10 +37,14 @@ Rid container_rid() { return Rid::container({0, 0, 0, 1}, {0x80, 0, 0, 1}); }
 std::string outcome_of(const Result<Committed>& result) {
   if (result) return "ok";
   switch (result.error().code()) {
-    case ErrorCode::Conflict: return "conflict";
-    case ErrorCode::NotFound: return "not found";
-    case ErrorCode::PreconditionFailed: return "precondition failed";
-    default: return "? " + result.error().message();
+    case ErrorCode::Conflict:
+      return "conflict";
+    case ErrorCode::NotFound:
+      return "not found";
+    case ErrorCode::PreconditionFailed:
+      return "precondition failed";
+    default:
+      return "? " + result.error().message();
   }
 }
 
@@ -415,8 +419,8 @@ TEST_F(UniqueKeyTest, AnExpiredDocumentOfTheSameIdGivesUpItsValues) {
 
 TEST_F(StageTest, ATransactionTakesOneLsnAndItsWritesRisingIndexes) {
   write({.id = "0"});
-  const auto committed = stage_writes({{.id = "a"}, {.id = "b"}, {.kind = Kind::Delete, .id = "0"},
-                                       {.id = "c"}});
+  const auto committed =
+      stage_writes({{.id = "a"}, {.id = "b"}, {.kind = Kind::Delete, .id = "0"}, {.id = "c"}});
   ASSERT_TRUE(committed);
   EXPECT_EQ(committed->lsn, Lsn{3});
   std::vector<std::uint32_t> indexes;
@@ -449,13 +453,13 @@ TEST_F(StageTest, ATransactionThatFailsLeavesNothingBehind) {
   const auto head = stage.head();
   const auto bytes = batch.byte_size();
 
-  EXPECT_EQ(outcome_of(stage_writes({{.id = "new", .unique = {"n"}},
-                                     {.kind = Kind::Replace, .id = "staged", .unique = {"s2"}},
-                                     {.kind = Kind::Replace, .id = "staged", .unique = {"s3"}},
-                                     {.kind = Kind::Delete, .id = "committed"},
-                                     {.kind = Kind::Replace, .id = "staged", .new_id = "renamed",
-                                      .unique = {"c"}},
-                                     {.kind = Kind::Delete, .id = "not there"}})),
+  EXPECT_EQ(outcome_of(stage_writes(
+                {{.id = "new", .unique = {"n"}},
+                 {.kind = Kind::Replace, .id = "staged", .unique = {"s2"}},
+                 {.kind = Kind::Replace, .id = "staged", .unique = {"s3"}},
+                 {.kind = Kind::Delete, .id = "committed"},
+                 {.kind = Kind::Replace, .id = "staged", .new_id = "renamed", .unique = {"c"}},
+                 {.kind = Kind::Delete, .id = "not there"}})),
             "not found");
 
   EXPECT_EQ(stage.head(), head);
@@ -609,7 +613,8 @@ TEST_F(StageTest, ForgettingEarlierCommitsKeepsWhatIsStillStaged) {
   EXPECT_THAT(stored_ids(), ElementsAre("a", "b"));
 }
 
-// ── from memory alone ──────────────────────────────────────────────────────────────────────────────
+// ── from memory alone
+// ──────────────────────────────────────────────────────────────────────────────
 
 class MemoryStageTest : public StageTest {
  protected:
@@ -663,8 +668,8 @@ TEST_F(MemoryStageTest, ATransactionThatWouldBlockHalfwayLeavesNothingBehind) {
   write({.id = "on disk"});
   forget_memory();
   const auto head = stage.head();
-  auto transaction = transaction_of({{.kind = Kind::Upsert, .id = "new"},
-                                     {.kind = Kind::Delete, .id = "on disk"}});
+  auto transaction = transaction_of(
+      {{.kind = Kind::Upsert, .id = "new"}, {.kind = Kind::Delete, .id = "on disk"}});
   // Make the first write one that memory decides.
   write({.kind = Kind::Upsert, .id = "new"});
   const auto staged_head = stage.head();

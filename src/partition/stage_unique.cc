@@ -1,4 +1,5 @@
-// The part of Stage that keeps unique keys: which document of a logical partition holds which values.
+// The part of Stage that keeps unique keys: which document of a logical partition holds which
+// values.
 #include <utility>
 
 #include "base/assert.h"
@@ -74,16 +75,14 @@ Result<> Stage::claim_unique_values(const Write& write, const storage::DocumentK
   if (existing) ORRERY_TRY(release_unique_values(write.key, existing->entry, rules));
   for (std::size_t policy = 0; policy < write.unique_values.size(); ++policy) {
     std::string unique = unique_key(key, policy, write.unique_values[policy]);
-    transaction_batch_.put(Family::Unique, unique,
-                           storage::make_position_value(claimant.position));
+    transaction_batch_.put(Family::Unique, unique, storage::make_position_value(claimant.position));
     remember_holder(std::move(unique), claimant);
   }
   return {};
 }
 
 Result<std::vector<std::string>> Stage::unique_values_of(const storage::DocumentKey& key,
-                                                         const IdEntry& entry,
-                                                         const Rules& rules) {
+                                                         const IdEntry& entry, const Rules& rules) {
   const auto staged = documents_.find(storage::id_key(partition_, key));
   if (staged != documents_.end() && staged->second.entry) return staged->second.unique_values;
   ORRERY_TRY(const bool found, look_up(Family::Log, storage::log_key(partition_, entry.position)));

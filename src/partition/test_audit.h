@@ -25,9 +25,9 @@ struct Audited {
   std::map<std::string, std::string> texts;
 };
 
-/// Checks that log, ids, rids, unique and head of a partition say the same, and returns what they say.
-/// Every live document must have one entry in each; nothing else may be there. Unique entries may
-/// be missing for a document whose values another took over after it had expired.
+/// Checks that log, ids, rids, unique and head of a partition say the same, and returns what they
+/// say. Every live document must have one entry in each; nothing else may be there. Unique entries
+/// may be missing for a document whose values another took over after it had expired.
 inline Audited audit(const storage::Store& store, PartitionNumber partition) {
   using storage::Family;
   Audited audited;

@@ -88,8 +88,8 @@ class FaultyCommitLog final : public commitlog::CommitLog {
     return {};
   }
 
-  /// The next append fails, and so do all others until recovery, which succeeds if `recoverable`. Or
-  /// the one after the next `spared` ones.
+  /// The next append fails, and so do all others until recovery, which succeeds if `recoverable`.
+  /// Or the one after the next `spared` ones.
   void fail_next(Fault fault, bool recoverable = true, int spared = 0) {
     std::lock_guard lock(mutex_);
     fault_ = fault;
@@ -151,8 +151,8 @@ class FaultyCommitLog final : public commitlog::CommitLog {
 /// A store in a temporary directory, and all that works on it. Close what stands on it first.
 class TestEnvironment {
  public:
-  explicit TestEnvironment(CommitterLimits limits = {.recovery_interval =
-                                                         std::chrono::milliseconds(5)})
+  explicit TestEnvironment(
+      CommitterLimits limits = {.recovery_interval = std::chrono::milliseconds(5)})
       : limits_(limits) {
     open();
   }

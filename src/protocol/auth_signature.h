@@ -53,7 +53,7 @@ class MasterKey {
 bool equal_in_constant_time(std::string_view a, std::string_view b);
 
 struct AuthorizationHeader {
-  std::string type;       ///< lower-cased: "master", "resource", "aad", …
+  std::string type;  ///< lower-cased: "master", "resource", "aad", …
   std::string version;
   std::string signature;
 };

@@ -41,8 +41,8 @@ class ContainerDefinition {
   }
   bool lazily_indexed() const { return indexing_policy_.lazy(); }
 
-  /// Members in the order that the service uses, without system properties; what a client of `api_version` is
-  /// shown.
+  /// Members in the order that the service uses, without system properties; what a client of
+  /// `api_version` is shown.
   Json to_wire(std::string_view api_version) const;
 
   /// Whether the policy indexes the property at `path` (member names; array elements are "[]").

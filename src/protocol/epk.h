@@ -21,10 +21,10 @@ struct Epk {
   /// Far above what any key hashes to, so that a client cannot make us carry megabytes as a bound.
   static constexpr std::size_t kBytesMax = 512;
 
-  static Epk min() { return Epk{}; }                   ///< "" on the wire
+  static Epk min() { return Epk{}; }                        ///< "" on the wire
   static Epk max() { return Epk{std::string(1, '\xFF')}; }  ///< "FF" on the wire, exclusive
-  /// Either case; BadRequest for an odd length, more than kBytesMax, or a character that is not a hex
-  /// digit.
+  /// Either case; BadRequest for an odd length, more than kBytesMax, or a character that is not a
+  /// hex digit.
   static Result<Epk> from_hex(std::string_view hex);
   std::string hex() const;
 
@@ -56,8 +56,8 @@ inline constexpr std::int64_t kRangeUnitsMax = 10'000;
 /// above that one for each 6,000 begun.
 std::uint32_t initial_range_count(std::int64_t request_units);
 
-/// The even division of the space into `count` ranges that the service uses, in order, first min "",
-/// last max "FF".
+/// The even division of the space into `count` ranges that the service uses, in order, first min
+/// "", last max "FF".
 std::vector<EpkRange> divide_evenly(const PartitionKeyDefinition& definition, std::uint32_t count);
 
 /// The boundary at which a range is divided in two: halfway between its ends as numbers of the hash

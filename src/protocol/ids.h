@@ -13,7 +13,8 @@
 
 namespace orrery {
 
-/// A position in a physical partition's log. One transaction takes one. A new partition's head is 1.
+/// A position in a physical partition's log. One transaction takes one. A new partition's head
+/// is 1.
 struct Lsn {
   std::uint64_t value = 0;
   auto operator<=>(const Lsn&) const = default;
@@ -33,8 +34,8 @@ struct RangeId {
   std::string text() const { return std::to_string(value); }
 };
 
-/// The counter in a document's `_rid`: the number of the range that created it in bits 40 to 59, and
-/// a sequence of that range, from 1, in bits 0 to 39. Numeric order is creation order.
+/// The counter in a document's `_rid`: the number of the range that created it in bits 40 to 59,
+/// and a sequence of that range, from 1, in bits 0 to 39. Numeric order is creation order.
 struct DocumentNumber {
   std::uint64_t value = 0;
   auto operator<=>(const DocumentNumber&) const = default;
@@ -46,17 +47,28 @@ struct DocumentNumber {
 inline constexpr std::uint64_t kDocumentSequenceMax = (std::uint64_t{1} << 40) - 1;
 inline constexpr std::uint32_t kRangeIdMax = (std::uint32_t{1} << 20) - 1;
 
-/// Four bytes of a database's rid, and four of a container's. Both non-zero. The container's has the
-/// highest bit of its first byte set, and is unique in the whole account, since some clients drop
-/// the database part.
+/// Four bytes of a database's rid, and four of a container's. Both non-zero. The container's has
+/// the highest bit of its first byte set, and is unique in the whole account, since some clients
+/// drop the database part.
 using RidPart = std::array<std::uint8_t, 4>;
 
 enum class RidKind {
-  Offer, Database, Container, User, Permission, Document, Conflict, Range, Udf, Trigger, Procedure,
+  Offer,
+  Database,
+  Container,
+  User,
+  Permission,
+  Document,
+  Conflict,
+  Range,
+  Udf,
+  Trigger,
+  Procedure,
   Attachment,
 };
 
-/// A resource id: 3 to 20 bytes with a fixed layout that clients parse; base64 with '/' written '-'.
+/// A resource id: 3 to 20 bytes with a fixed layout that clients parse; base64 with '/' written
+/// '-'.
 class Rid {
  public:
   static Rid offer(std::uint32_t number);  ///< 1 … 2^24-1
@@ -74,9 +86,7 @@ class Rid {
   RidKind kind() const;
   std::string text() const;
   void append_text(std::string& out) const;
-  std::string_view bytes() const {
-    return {reinterpret_cast<const char*>(bytes_.data()), size_};
-  }
+  std::string_view bytes() const { return {reinterpret_cast<const char*>(bytes_.data()), size_}; }
 
   /// The first 4 and the first 8 bytes. Only for rids that are long enough.
   Rid database_rid() const;
@@ -95,8 +105,8 @@ class Rid {
   std::uint8_t size_ = 0;
 };
 
-/// A document's or other resource's version: shaped like a GUID, with the quotes that are part of it
-/// on the wire and in JSON. Made from the position and time of the write.
+/// A document's or other resource's version: shaped like a GUID, with the quotes that are part of
+/// it on the wire and in JSON. Made from the position and time of the write.
 class ETag {
  public:
   static constexpr std::size_t kSize = 38;  ///< with both quotes
@@ -104,8 +114,8 @@ class ETag {
   ETag(Lsn lsn, UnixSeconds ts);
   /// "\"0000002a-0000-0000-0000-67ebd3c00000\"" including the two quote characters.
   std::string_view text() const { return {text_.data(), kSize}; }
-  /// Whether an If-Match or If-None-Match value names this version: `*`, exactly equal, or equal but
-  /// for a missing pair of quotes.
+  /// Whether an If-Match or If-None-Match value names this version: `*`, exactly equal, or equal
+  /// but for a missing pair of quotes.
   bool matches(std::string_view condition) const;
 
   bool operator==(const ETag&) const = default;

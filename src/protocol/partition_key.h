@@ -26,7 +26,8 @@ using KeyComponent = std::variant<Undefined, Null, bool, double, std::string>;
 class PartitionKey {
  public:
   PartitionKey() = default;
-  explicit PartitionKey(std::vector<KeyComponent> components) : components_(std::move(components)) {}
+  explicit PartitionKey(std::vector<KeyComponent> components)
+      : components_(std::move(components)) {}
 
   /// From the header x-ms-documentdb-partitionkey: a JSON array of scalars; `{}` is undefined.
   /// BadRequest when it is not JSON, not an array, or holds an array or a non-empty object.
@@ -65,8 +66,8 @@ struct PartitionKeyDefinition {
   bool operator==(const PartitionKeyDefinition&) const = default;
 };
 
-/// Splits "/a/\"b c\"/d" into member names. BadRequest when it does not begin with '/', has an empty
-/// segment, a wildcard, a trailing slash or an unclosed quote.
+/// Splits "/a/\"b c\"/d" into member names. BadRequest when it does not begin with '/', has an
+/// empty segment, a wildcard, a trailing slash or an unclosed quote.
 Result<std::vector<std::string>> parse_property_path(std::string_view path);
 
 /// Bytes of a key value that the hash version admits: 2048 for version 2, 101 for version 1.

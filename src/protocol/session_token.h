@@ -25,8 +25,8 @@ struct SessionEntry {
 };
 
 /// Reads both forms, whatever the version: `id:lsn` or `id:version#lsn[#region=lsn]…`, separated by
-/// commas. An empty header is no entries; entries whose id is not a number are skipped; BadRequest for
-/// what does not have that shape.
+/// commas. An empty header is no entries; entries whose id is not a number are skipped; BadRequest
+/// for what does not have that shape.
 Result<std::vector<SessionEntry>> parse_session_token(std::string_view header);
 
 /// Appends one entry. The comma between two is the caller's.

@@ -47,29 +47,28 @@ Result<std::unique_ptr<DataDirectory>> DataDirectory::open(const std::filesystem
   const auto lock_path = absolute / kLockFile;
   const int lock = ::open(lock_path.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0644);
   if (lock < 0) {
-    return Error(ErrorCode::Unavailable, fmt::format("cannot open {}: {}", lock_path.string(),
-                                                     std::strerror(errno)));
+    return Error(ErrorCode::Unavailable,
+                 fmt::format("cannot open {}: {}", lock_path.string(), std::strerror(errno)));
   }
   if (::flock(lock, LOCK_EX | LOCK_NB) != 0) {
     ::close(lock);
     const auto holder = read_file(lock_path);
-    return Error(ErrorCode::Unavailable,
-                 fmt::format("the data directory {} is in use by {}. Stop that server, or choose "
-                             "another directory with --data-dir",
-                             absolute.string(),
-                             holder && !holder->empty() ? *holder : "another process"));
+    return Error(
+        ErrorCode::Unavailable,
+        fmt::format("the data directory {} is in use by {}. Stop that server, or choose "
+                    "another directory with --data-dir",
+                    absolute.string(), holder && !holder->empty() ? *holder : "another process"));
   }
   return std::unique_ptr<DataDirectory>(new DataDirectory(absolute, lock, false));
 }
 
 Result<std::unique_ptr<DataDirectory>> DataDirectory::make_ephemeral() {
   const char* base = std::getenv("TMPDIR");
-  std::string name = std::string(base != nullptr && *base != '\0' ? base : "/tmp") +
-                     "/orrery-XXXXXX";
+  std::string name =
+      std::string(base != nullptr && *base != '\0' ? base : "/tmp") + "/orrery-XXXXXX";
   if (::mkdtemp(name.data()) == nullptr) {
-    return Error(ErrorCode::Unavailable,
-                 fmt::format("cannot make a temporary directory {}: {}", name,
-                             std::strerror(errno)));
+    return Error(ErrorCode::Unavailable, fmt::format("cannot make a temporary directory {}: {}",
+                                                     name, std::strerror(errno)));
   }
   ORRERY_TRY(auto directory, open(name));
   directory->ephemeral_ = true;

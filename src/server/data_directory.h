@@ -14,8 +14,8 @@ namespace orrery::server {
 /// Holds the directory for one server process; removes it at the end if it is ephemeral.
 class DataDirectory {
  public:
-  /// Makes the directory if need be and locks it. Unavailable, naming the holder, when another server
-  /// has it.
+  /// Makes the directory if need be and locks it. Unavailable, naming the holder, when another
+  /// server has it.
   static Result<std::unique_ptr<DataDirectory>> open(const std::filesystem::path& path);
   /// A new directory for temporary files, removed by the destructor.
   static Result<std::unique_ptr<DataDirectory>> make_ephemeral();

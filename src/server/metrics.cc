@@ -100,7 +100,8 @@ std::string metrics_text(const MetricsSources& sources) {
                    number(commits.recoveries));
   families.gauge("orrery_accepts_writes", "1 while the disk takes writes.",
                  sources.committer.accepts() ? 1 : 0);
-  families.gauge("orrery_durability_strict", "0 with --durability=relaxed: acknowledged writes may "
+  families.gauge("orrery_durability_strict",
+                 "0 with --durability=relaxed: acknowledged writes may "
                  "be lost in a power failure.",
                  sources.strict_durability ? 1 : 0);
 

@@ -7,9 +7,9 @@
 #include <thread>
 #include <utility>
 
+#include <fmt/format.h>
 #include <boost/asio/ip/address.hpp>
 #include <boost/asio/thread_pool.hpp>
-#include <fmt/format.h>
 
 #include "api/authenticator.h"
 #include "api/document_request.h"
@@ -68,12 +68,13 @@ Result<api::AccountKeys> parse_keys(const Config& config) {
   const bool public_key =
       std::ranges::find(keys.texts, std::string(kWellKnownKey)) != keys.texts.end();
   if (public_key && !is_loopback(config.listen_address) && !config.allow_well_known_key) {
-    return Error(ErrorCode::BadRequest,
-                 fmt::format("refusing to listen on {} with the well-known key: everybody has it, and "
-                             "could read and change all data. Give a key of your own with --key (make "
-                             "one with: openssl rand -base64 64), or listen on 127.0.0.1, or say "
-                             "--allow-well-known-key if the network is closed",
-                             config.listen_address));
+    return Error(
+        ErrorCode::BadRequest,
+        fmt::format("refusing to listen on {} with the well-known key: everybody has it, and "
+                    "could read and change all data. Give a key of your own with --key (make "
+                    "one with: openssl rand -base64 64), or listen on 127.0.0.1, or say "
+                    "--allow-well-known-key if the network is closed",
+                    config.listen_address));
   }
   return keys;
 }
@@ -81,9 +82,10 @@ Result<api::AccountKeys> parse_keys(const Config& config) {
 Result<std::string> checked_endpoint(std::string endpoint) {
   if (endpoint.empty()) return endpoint;
   if (!endpoint.starts_with("http://") && !endpoint.starts_with("https://")) {
-    return Error(ErrorCode::BadRequest,
-                 fmt::format("--advertise must be a URL such as https://orrery.example:8081/, not '{}'",
-                             endpoint));
+    return Error(
+        ErrorCode::BadRequest,
+        fmt::format("--advertise must be a URL such as https://orrery.example:8081/, not '{}'",
+                    endpoint));
   }
   if (!endpoint.ends_with('/')) endpoint.push_back('/');
   return endpoint;
@@ -116,13 +118,8 @@ class ServerImpl final : public Server {
     options.limits.request_time_max = config_.request_time_max;
     options.legacy_tls = config_.legacy_tls;
 
-    services_.reset(new api::Services{*catalog_,
-                                      *store_,
-                                      blocking_,
-                                      clock_,
-                                      page_ahead_,
-                                      std::move(endpoint),
-                                      options.tls_certificate_pem,
+    services_.reset(new api::Services{*catalog_, *store_, blocking_, clock_, page_ahead_,
+                                      std::move(endpoint), options.tls_certificate_pem,
                                       [this] { return check_ready(); },
                                       [this] { return metrics(); }});
     pipeline_ = std::make_unique<api::Pipeline>(*services_, authenticator_);
@@ -229,14 +226,15 @@ class ServerImpl final : public Server {
 Result<std::unique_ptr<Server>> Server::open(const Config& given) {
   // More arenas than busy threads only keep freed memory from being used again.
   ::mallopt(M_ARENA_MAX, 4);
-  // Pages of feeds are megabytes long. Fetched from the kernel and given back each time, most of their
-  // cost would be page faults; kept, a few of them stay in the heap.
+  // Pages of feeds are megabytes long. Fetched from the kernel and given back each time, most of
+  // their cost would be page faults; kept, a few of them stay in the heap.
   ::mallopt(M_MMAP_THRESHOLD, 16 << 20);
   ::mallopt(M_TRIM_THRESHOLD, 32 << 20);
   Config config = given;
   if (config.threads == 0) config.threads = std::max(1u, std::thread::hardware_concurrency());
   if (config.tls_certificate.empty() != config.tls_key.empty()) {
-    return Error(ErrorCode::BadRequest, "--tls-cert and --tls-key go together: give both or neither");
+    return Error(ErrorCode::BadRequest,
+                 "--tls-cert and --tls-key go together: give both or neither");
   }
   ORRERY_TRY(auto keys, parse_keys(config));
   ORRERY_TRY(auto endpoint, checked_endpoint(config.advertised_endpoint));
@@ -248,15 +246,17 @@ Result<std::unique_ptr<Server>> Server::open(const Config& given) {
   options.cache_bytes = config.cache_bytes;
   ORRERY_TRY(auto store, storage::Store::open(std::move(options)));
   if (config.durability == storage::Durability::Relaxed) {
-    diagnostics::warning("durability is relaxed: writes are acknowledged before they are on the disk, "
-                         "and a power failure may lose the last of them");
+    diagnostics::warning(
+        "durability is relaxed: writes are acknowledged before they are on the disk, "
+        "and a power failure may lose the last of them");
   }
   if (config.legacy_tls) {
-    diagnostics::warning("--legacy-tls: TLS 1.0 with weak ciphers is admitted. For old SDKs on a "
-                         "machine of your own, not for a network");
+    diagnostics::warning(
+        "--legacy-tls: TLS 1.0 with weak ciphers is admitted. For old SDKs on a "
+        "machine of your own, not for a network");
   }
-  auto server = std::make_unique<ServerImpl>(config, std::move(directory), std::move(store),
-                                             std::move(keys));
+  auto server =
+      std::make_unique<ServerImpl>(config, std::move(directory), std::move(store), std::move(keys));
   ORRERY_TRY(server->start(std::move(endpoint)));
   return server;
 }

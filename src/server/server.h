@@ -12,9 +12,9 @@ namespace orrery::server {
 
 class Server {
  public:
-  /// Opens the data and starts serving. Blocks for milliseconds. BadRequest for a configuration that makes
-  /// no sense or is not safe; Unavailable when directory, disk or port cannot be had. The message says
-  /// what to do.
+  /// Opens the data and starts serving. Blocks for milliseconds. BadRequest for a configuration
+  /// that makes no sense or is not safe; Unavailable when directory, disk or port cannot be had.
+  /// The message says what to do.
   static Result<std::unique_ptr<Server>> open(const Config& config);
   virtual ~Server() = default;
 

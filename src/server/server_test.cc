@@ -69,9 +69,7 @@ TEST_F(ServerTest, BeyondThisMachineAKeyOfOnesOwnOrAnExplicitWordIsNeeded) {
   EXPECT_EQ(refusal(), "started");
 }
 
-TEST_F(ServerTest, OnThisMachineTheWellKnownKeyWillDo) {
-  EXPECT_EQ(refusal(), "started");
-}
+TEST_F(ServerTest, OnThisMachineTheWellKnownKeyWillDo) { EXPECT_EQ(refusal(), "started"); }
 
 TEST_F(ServerTest, AKeyThatIsNoneIsRefused) {
   config.keys = {"not base64!"};

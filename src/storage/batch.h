@@ -1,4 +1,5 @@
-// Batch: what one or more transactions put into and take out of the store, as one flat run of bytes.
+// Batch: what one or more transactions put into and take out of the store, as one flat run of
+// bytes.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +19,9 @@ class Batch {
   void put(Family family, std::string_view key, std::string_view value) {
     append_operation(Kind::Put, family, key, value);
   }
-  void erase(Family family, std::string_view key) { append_operation(Kind::Erase, family, key, {}); }
+  void erase(Family family, std::string_view key) {
+    append_operation(Kind::Erase, family, key, {});
+  }
   /// For keys that are put once and erased once: leaves less behind for scans to step over.
   void erase_single(Family family, std::string_view key) {
     append_operation(Kind::EraseSingle, family, key, {});
@@ -47,8 +50,7 @@ class Batch {
   //   offset 2   size 4   key size
   static constexpr std::size_t kHeaderSize = 10;
 
-  void append_operation(Kind kind, Family family, std::string_view key,
-                        std::string_view value) {
+  void append_operation(Kind kind, Family family, std::string_view key, std::string_view value) {
     char header[kHeaderSize];
     header[0] = static_cast<char>(kind);
     header[1] = static_cast<char>(family);

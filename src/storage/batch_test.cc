@@ -18,9 +18,8 @@ using Operation = std::tuple<Batch::Kind, Family, std::string, std::string>;
 
 std::vector<Operation> operations(const Batch& batch) {
   std::vector<Operation> found;
-  batch.for_each([&](Batch::Kind kind, Family family, std::string_view key, std::string_view value) {
-    found.emplace_back(kind, family, key, value);
-  });
+  batch.for_each([&](Batch::Kind kind, Family family, std::string_view key,
+                     std::string_view value) { found.emplace_back(kind, family, key, value); });
   return found;
 }
 
@@ -69,9 +68,8 @@ TEST(BatchTest, AppendingJoinsTwoBatches) {
   const auto bytes = first.byte_size() + second.byte_size();
   first.append(second);
   EXPECT_EQ(first.byte_size(), bytes);
-  EXPECT_THAT(operations(first),
-              ElementsAre(FieldsAre(Batch::Kind::Put, Family::Log, "a", "1"),
-                          FieldsAre(Batch::Kind::Erase, Family::Log, "a", "")));
+  EXPECT_THAT(operations(first), ElementsAre(FieldsAre(Batch::Kind::Put, Family::Log, "a", "1"),
+                                             FieldsAre(Batch::Kind::Erase, Family::Log, "a", "")));
 }
 
 TEST(BatchTest, IsEmptyBeforeTheFirstOperationAndAfterClearing) {

@@ -8,8 +8,8 @@
 
 namespace orrery::storage {
 
-/// Writes `text` to `path`, readable by the owner only, and returns once it is on stable storage. Blocks.
-/// Unavailable with the path when the disk refuses.
+/// Writes `text` to `path`, readable by the owner only, and returns once it is on stable storage.
+/// Blocks. Unavailable with the path when the disk refuses.
 Result<> write_durably(const std::filesystem::path& path, std::string_view text);
 
 }  // namespace orrery::storage

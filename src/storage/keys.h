@@ -3,10 +3,10 @@
 //   family    key
 //   catalog   one letter, then ids: see catalog/entries.h
 //   heads     partition 4
-//   log       partition 4, LSN 8, index 4                        one forward scan is the change feed
-//   ids       partition 4, document key                          see DocumentKey
-//   rids      partition 4, document number 8                     `_rid` order
-//   unique    partition 4, EPK, partition key, policy 2, values
+//   log       partition 4, LSN 8, index 4                        one forward scan is the change
+//   feed ids       partition 4, document key                          see DocumentKey rids
+//   partition 4, document number 8                     `_rid` order unique    partition 4, EPK,
+//   partition key, policy 2, values
 #pragma once
 
 #include <cstddef>

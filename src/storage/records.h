@@ -17,8 +17,8 @@ namespace orrery::storage {
 ///
 ///   EPK, partition key (canonical), id
 ///
-/// All EPKs of a container are prefix-free, and so are its canonical keys, so that the parts need no
-/// lengths and keys sort by EPK, then partition key, then id.
+/// All EPKs of a container are prefix-free, and so are its canonical keys, so that the parts need
+/// no lengths and keys sort by EPK, then partition key, then id.
 struct DocumentKey {
   std::string epk;            ///< bytes
   std::string partition_key;  ///< canonical bytes
@@ -79,8 +79,8 @@ struct VersionRecord {
                           std::string_view text);
 };
 
-/// Value in `ids`: the document's current version, and what a point read needs to answer 304, 412 or
-/// 404 without reading it.
+/// Value in `ids`: the document's current version, and what a point read needs to answer 304, 412
+/// or 404 without reading it.
 ///   offset 0   size 1   format version           offset 24   size 8   time
 ///   offset 1   size 3   zero                     offset 32   size 4   own TTL
 ///   offset 4   size 4   index                    offset 36   size 4   size of the text

@@ -12,7 +12,6 @@
 namespace orrery::storage {
 namespace {
 
-
 constexpr UnixSeconds kTime = 1'743'508'800;
 
 std::string hex(std::string_view bytes) {
@@ -28,7 +27,10 @@ std::string hex(std::string_view bytes) {
 
 TEST(KeysTest, ALogKeyIsPartitionLsnAndIndexInBigEndian) {
   const auto key = log_key(PartitionNumber{0x01020304}, {Lsn{0x1122334455667788}, 0xA1B2C3D4});
-  EXPECT_EQ(hex(key), "01020304" "1122334455667788" "a1b2c3d4");
+  EXPECT_EQ(hex(key),
+            "01020304"
+            "1122334455667788"
+            "a1b2c3d4");
   EXPECT_EQ(key.size(), kLogKeySize);
   EXPECT_EQ(log_position(key), (LogPosition{Lsn{0x1122334455667788}, 0xA1B2C3D4}));
 }
@@ -36,7 +38,9 @@ TEST(KeysTest, ALogKeyIsPartitionLsnAndIndexInBigEndian) {
 TEST(KeysTest, ARidKeyIsPartitionAndDocumentNumber) {
   const auto number = DocumentNumber::make(RangeId{3}, 9);
   const auto key = rid_key(PartitionNumber{1}, number);
-  EXPECT_EQ(hex(key), "00000001" "0000030000000009");
+  EXPECT_EQ(hex(key),
+            "00000001"
+            "0000030000000009");
   EXPECT_EQ(key.size(), kRidKeySize);
   EXPECT_EQ(document_number(key), number);
 }
@@ -104,8 +108,17 @@ TEST(VersionRecordTest, TheFormatIsAsDrawn) {
   const auto value = VersionRecord::make(
       {.number = DocumentNumber{0x0102}, .ts = 0x1234, .own_ttl = 60, .indexed_leaves = 5},
       {"E", "KK", "III"}, "{}");
-  EXPECT_EQ(hex(value), "01" "01" "0001" "0002" "0003" "0000000000001234" "0000003c" "00000005"
-                        "0000000000000102" + hex("EKKIII{}"));
+  EXPECT_EQ(hex(value),
+            "01"
+            "01"
+            "0001"
+            "0002"
+            "0003"
+            "0000000000001234"
+            "0000003c"
+            "00000005"
+            "0000000000000102" +
+                hex("EKKIII{}"));
 }
 
 TEST(VersionRecordTest, PartsMayBeEmptyAndLong) {
@@ -151,23 +164,38 @@ TEST(IdEntryTest, ReadsBackWhatWasMade) {
 }
 
 TEST(IdEntryTest, TheFormatIsAsDrawn) {
-  const IdEntry entry{{Lsn{0x0A}, 0x0B},
-                      {.number = DocumentNumber{0x0C}, .ts = 0x0D, .own_ttl = -1,
-                       .indexed_leaves = 0x0F},
-                      0x0E};
-  EXPECT_EQ(hex(entry.make()), "01" "000000" "0000000b" "000000000000000a" "000000000000000c"
-                               "000000000000000d" "ffffffff" "0000000e" "0000000f");
+  const IdEntry entry{
+      {Lsn{0x0A}, 0x0B},
+      {.number = DocumentNumber{0x0C}, .ts = 0x0D, .own_ttl = -1, .indexed_leaves = 0x0F},
+      0x0E};
+  EXPECT_EQ(hex(entry.make()),
+            "01"
+            "000000"
+            "0000000b"
+            "000000000000000a"
+            "000000000000000c"
+            "000000000000000d"
+            "ffffffff"
+            "0000000e"
+            "0000000f");
 }
 
 TEST(PositionTest, ReadsBackWhatWasMade) {
   const LogPosition position{Lsn{1ull << 40}, 9};
   EXPECT_EQ(parse_position_value(make_position_value(position)), position);
-  EXPECT_EQ(hex(make_position_value({Lsn{2}, 1})), "01" "0000000000000002" "00000001");
+  EXPECT_EQ(hex(make_position_value({Lsn{2}, 1})),
+            "01"
+            "0000000000000002"
+            "00000001");
 }
 
 TEST(HeadTest, ReadsBackWhatWasMade) {
-  const Head head{.lsn = Lsn{5}, .ts = kTime, .document_sequence = 6, .history_begin = Lsn{2},
-                  .documents = 3, .text_bytes = 1'000'000'000'000};
+  const Head head{.lsn = Lsn{5},
+                  .ts = kTime,
+                  .document_sequence = 6,
+                  .history_begin = Lsn{2},
+                  .documents = 3,
+                  .text_bytes = 1'000'000'000'000};
   EXPECT_EQ(Head::parse(head.make()), head);
 }
 
@@ -218,8 +246,8 @@ INSTANTIATE_TEST_SUITE_P(
         ExpiryCase{-1, 10, 9, false}, ExpiryCase{-1, 10, 10, true}, ExpiryCase{-1, 10, 11, true},
         // A default, which a document's own overrides in either direction.
         ExpiryCase{60, kTtlAbsent, 59, false}, ExpiryCase{60, kTtlAbsent, 60, true},
-        ExpiryCase{60, 10, 10, true}, ExpiryCase{60, 100, 60, false}, ExpiryCase{60, 100, 100, true},
-        ExpiryCase{60, kTtlNever, 1'000'000, false},
+        ExpiryCase{60, 10, 10, true}, ExpiryCase{60, 100, 60, false},
+        ExpiryCase{60, 100, 100, true}, ExpiryCase{60, kTtlNever, 1'000'000, false},
         // A clock that was set back makes nothing expire, and the longest TTL does not overflow.
         ExpiryCase{60, kTtlAbsent, -1'000'000, false},
         ExpiryCase{INT32_MAX, kTtlAbsent, 1'000'000, false},

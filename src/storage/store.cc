@@ -49,8 +49,8 @@ constexpr std::array<const char*, kFamilyCount> kFamilyNames = {"catalog", "head
 rocksdb::Slice slice(std::string_view text) { return {text.data(), text.size()}; }
 std::string_view view(const rocksdb::Slice& text) { return {text.data(), text.size()}; }
 
-/// RocksDB's own diagnostics go with ours. Left to itself it writes a file in the data directory, and
-/// Debian's build aborts the process when that file cannot be written, as on a full disk.
+/// RocksDB's own diagnostics go with ours. Left to itself it writes a file in the data directory,
+/// and Debian's build aborts the process when that file cannot be written, as on a full disk.
 class RocksDiagnostics final : public rocksdb::Logger {
  public:
   RocksDiagnostics() : rocksdb::Logger(rocksdb::InfoLogLevel::WARN_LEVEL) {}
@@ -137,10 +137,11 @@ Result<> check_format(const std::filesystem::path& directory) {
   std::string line;
   std::getline(in, line);
   if (line != kFormatLine) {
-    return Error(ErrorCode::Unavailable,
-                 fmt::format("{} holds '{}', but this version reads only '{}'. Start the version of "
-                             "Orrery that made it, or point --data-dir elsewhere",
-                             path.string(), line, kFormatLine));
+    return Error(
+        ErrorCode::Unavailable,
+        fmt::format("{} holds '{}', but this version reads only '{}'. Start the version of "
+                    "Orrery that made it, or point --data-dir elsewhere",
+                    path.string(), line, kFormatLine));
   }
   return {};
 }
@@ -202,9 +203,9 @@ Result<std::unique_ptr<Store>> Store::open(StoreOptions options) {
   std::error_code failure;
   std::filesystem::create_directories(options.directory, failure);
   if (failure) {
-    return Error(ErrorCode::Unavailable, fmt::format("cannot make the data directory {}: {}",
-                                                     options.directory.string(),
-                                                     failure.message()));
+    return Error(ErrorCode::Unavailable,
+                 fmt::format("cannot make the data directory {}: {}", options.directory.string(),
+                             failure.message()));
   }
   ORRERY_TRY(check_format(options.directory));
   std::unique_ptr<Store> store(new Store(std::move(options)));
@@ -216,8 +217,7 @@ Result<std::unique_ptr<Store>> Store::open(StoreOptions options) {
 Result<std::shared_ptr<Store::Handle>> Store::open_handle(bool read_only) const {
   const auto cache = std::static_pointer_cast<rocksdb::Cache>(cache_);
   std::vector<rocksdb::ColumnFamilyDescriptor> families;
-  families.emplace_back(rocksdb::kDefaultColumnFamilyName,
-                        family_options(Family::Catalog, cache));
+  families.emplace_back(rocksdb::kDefaultColumnFamilyName, family_options(Family::Catalog, cache));
   for (std::size_t i = 0; i < kFamilyCount; ++i) {
     families.emplace_back(kFamilyNames[i], family_options(static_cast<Family>(i), cache));
   }
@@ -232,7 +232,8 @@ Result<std::shared_ptr<Store::Handle>> Store::open_handle(bool read_only) const 
     // Families that are missing were left out by a crash while the store was made: they are empty.
     status = rocksdb::DB::Open(db_options(), path, families, &handles, &db);
   } else {
-    // All families in one go: made one by one, each costs several fsyncs, and a first start its speed.
+    // All families in one go: made one by one, each costs several fsyncs, and a first start its
+    // speed.
     status = rocksdb::DB::Open(db_options(), path, {families.front()}, &handles, &db);
     if (status.ok()) {
       std::vector<rocksdb::ColumnFamilyHandle*> made;
@@ -272,26 +273,26 @@ Result<> Store::commit(std::span<const Batch* const> batches) {
   for (const Batch* batch : batches) bytes += batch->byte_size();
   rocksdb::WriteBatch writes(bytes + 16);
   for (const Batch* batch : batches) {
-    batch->for_each([&](Batch::Kind kind, Family family, std::string_view key,
-                        std::string_view value) {
-      auto* column = handle->family(family);
-      rocksdb::Status status;
-      switch (kind) {
-        case Batch::Kind::Put:
-          status = writes.Put(column, slice(key), slice(value));
-          break;
-        case Batch::Kind::Erase:
-          status = writes.Delete(column, slice(key));
-          break;
-        case Batch::Kind::EraseSingle:
-          status = writes.SingleDelete(column, slice(key));
-          break;
-        case Batch::Kind::EraseRange:
-          status = writes.DeleteRange(column, slice(key), slice(value));
-          break;
-      }
-      ORRERY_ASSERT(status.ok());
-    });
+    batch->for_each(
+        [&](Batch::Kind kind, Family family, std::string_view key, std::string_view value) {
+          auto* column = handle->family(family);
+          rocksdb::Status status;
+          switch (kind) {
+            case Batch::Kind::Put:
+              status = writes.Put(column, slice(key), slice(value));
+              break;
+            case Batch::Kind::Erase:
+              status = writes.Delete(column, slice(key));
+              break;
+            case Batch::Kind::EraseSingle:
+              status = writes.SingleDelete(column, slice(key));
+              break;
+            case Batch::Kind::EraseRange:
+              status = writes.DeleteRange(column, slice(key), slice(value));
+              break;
+          }
+          ORRERY_ASSERT(status.ok());
+        });
   }
   rocksdb::WriteOptions options;
   options.sync = options_.durability == Durability::Strict;
@@ -309,8 +310,8 @@ Result<> Store::recover() {
     std::unique_lock lock(gate_);
     closing.swap(handle_);
   }
-  // RocksDB locks its directory, so the old one must be closed before the new one is opened; readers
-  // hold it for a page at the longest.
+  // RocksDB locks its directory, so the old one must be closed before the new one is opened;
+  // readers hold it for a page at the longest.
   if (closing) {
     const auto closed = closing->closed;
     closing.reset();
@@ -343,8 +344,8 @@ Lookup Store::get(Family family, std::string_view key, std::string& out, Tier ti
   const auto status = handle->db->Get(options, handle->family(family), slice(key), &value);
   if (status.ok()) {
     if (value.IsPinned()) out.assign(value.data(), value.size());
-    // Asked to look in memory only, RocksDB answers "found" with nothing in it when the table itself
-    // is not open yet. No value of ours that is read this way is empty.
+    // Asked to look in memory only, RocksDB answers "found" with nothing in it when the table
+    // itself is not open yet. No value of ours that is read this way is empty.
     if (tier == Tier::Memory && out.empty()) return Lookup::Unknown;
     return Lookup::Found;
   }
@@ -378,8 +379,7 @@ StoreStats Store::stats() const {
   const auto handle = this->handle();
   if (!handle) return stats;
   auto& db = *handle->db;
-  db.GetAggregatedIntProperty(rocksdb::DB::Properties::kCurSizeAllMemTables,
-                              &stats.memtable_bytes);
+  db.GetAggregatedIntProperty(rocksdb::DB::Properties::kCurSizeAllMemTables, &stats.memtable_bytes);
   db.GetAggregatedIntProperty(rocksdb::DB::Properties::kLiveSstFilesSize, &stats.live_bytes);
   db.GetAggregatedIntProperty(rocksdb::DB::Properties::kEstimatePendingCompactionBytes,
                               &stats.pending_compaction_bytes);
@@ -448,8 +448,7 @@ Snapshot::Cursor Snapshot::cursor(Family family, std::string_view lower, std::st
     options.fill_cache = false;
     options.readahead_size = 256 << 10;
   }
-  state->iterator.reset(
-      state_->handle->db->NewIterator(options, state_->handle->family(family)));
+  state->iterator.reset(state_->handle->db->NewIterator(options, state_->handle->family(family)));
   state->iterator->Seek(slice(lower));
   return Cursor(std::move(state));
 }

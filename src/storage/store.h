@@ -59,14 +59,14 @@ class Store {
   static Result<std::unique_ptr<Store>> open(StoreOptions options);
   ~Store();
 
-  /// Applies all batches as one atomic write, durable as configured. Blocks. Only one thread at a time.
-  /// Unavailable when the disk refuses: then nothing is promised about the batches (they are wholly
-  /// there or wholly not, which a reopen settles), and every further commit is refused until
+  /// Applies all batches as one atomic write, durable as configured. Blocks. Only one thread at a
+  /// time. Unavailable when the disk refuses: then nothing is promised about the batches (they are
+  /// wholly there or wholly not, which a reopen settles), and every further commit is refused until
   /// recover() has succeeded.
   Result<> commit(std::span<const Batch* const> batches);
 
-  /// After a failed commit: tries whether the disk takes writes again, and if so closes and opens the
-  /// store anew, so that what counts is what is on the disk, not what we remember. Reads go on
+  /// After a failed commit: tries whether the disk takes writes again, and if so closes and opens
+  /// the store anew, so that what counts is what is on the disk, not what we remember. Reads go on
   /// before and after, and wait while it is reopened. Blocks.
   Result<> recover();
 

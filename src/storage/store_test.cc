@@ -29,10 +29,14 @@ class StoreTest : public testing::Test {
   std::string get(std::string_view key, Family family = Family::Log, Tier tier = Tier::Disk) const {
     std::string value;
     switch (store->get(family, key, value, tier)) {
-      case Lookup::Found: return value;
-      case Lookup::Missing: return "<missing>";
-      case Lookup::Unknown: return "<unknown>";
-      case Lookup::Failed: return "<failed>";
+      case Lookup::Found:
+        return value;
+      case Lookup::Missing:
+        return "<missing>";
+      case Lookup::Unknown:
+        return "<unknown>";
+      case Lookup::Failed:
+        return "<failed>";
     }
     return "<?>";
   }
@@ -410,8 +414,8 @@ TEST_F(StoreTest, ReadersGoOnWhileTheStoreIsReopened) {
       const FullDisk full(kFileBytesMax);
       EXPECT_FALSE(commit(*store, too_large("lost")));
     }
-    // Whoever reads when the old store is closed also closes it: recovery must wait until that is done,
-    // not only until it has begun.
+    // Whoever reads when the old store is closed also closes it: recovery must wait until that is
+    // done, not only until it has begun.
     const auto recovered = store->recover();
     EXPECT_TRUE(recovered) << recovered.error().message();
     for (int i = 0; i < 100 && !store->recover(); ++i) continue;

@@ -1,4 +1,5 @@
-// For tests: a directory that goes away, a store in it, and a disk that can be made to refuse writes.
+// For tests: a directory that goes away, a store in it, and a disk that can be made to refuse
+// writes.
 #pragma once
 
 #include <stdlib.h>
@@ -48,8 +49,8 @@ class TemporaryDirectory {
 
 /// Relaxed, since an fsync per commit would only slow the tests down.
 inline Result<std::unique_ptr<Store>> try_open_store(const std::filesystem::path& directory) {
-  return Store::open({.directory = directory, .durability = Durability::Relaxed,
-                      .cache_bytes = 4 << 20});
+  return Store::open(
+      {.directory = directory, .durability = Durability::Relaxed, .cache_bytes = 4 << 20});
 }
 
 /// Stops the test program when the store cannot be opened.
@@ -67,8 +68,8 @@ inline Result<> commit(Store& store, const Batch& batch) {
   return store.commit(batches);
 }
 
-/// While one lives, no file of this process can grow beyond `file_bytes_max`: what would is refused with
-/// EFBIG, as a full disk refuses it with ENOSPC. By default nothing at all can be written.
+/// While one lives, no file of this process can grow beyond `file_bytes_max`: what would is refused
+/// with EFBIG, as a full disk refuses it with ENOSPC. By default nothing at all can be written.
 class FullDisk {
  public:
   explicit FullDisk(std::size_t file_bytes_max = 0) {
@@ -90,7 +91,8 @@ using KeysAndValues = std::vector<std::pair<std::string, std::string>>;
 
 /// Everything in [lower, upper) of a family, as a snapshot of now shows it.
 inline KeysAndValues contents(const Snapshot& snapshot, Family family, std::string_view lower = "",
-                              std::string_view upper = std::string_view("\xFF\xFF\xFF\xFF\xFF", 5)) {
+                              std::string_view upper = std::string_view("\xFF\xFF\xFF\xFF\xFF",
+                                                                        5)) {
   KeysAndValues found;
   auto cursor = snapshot.cursor(family, lower, upper);
   for (; cursor.valid(); cursor.next()) found.emplace_back(cursor.key(), cursor.value());

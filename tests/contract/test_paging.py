@@ -96,6 +96,22 @@ def test_page_ends_before_it_exceeds_4_mb(container):
         assert ids(document for page in pages for document in page.json["Documents"]) == list("012345")
 
 
+def test_page_shows_what_was_written_after_the_page_before_it(container):
+    """Also when the server has read it ahead."""
+    for n in range(6):
+        container.create({"id": str(n), "pk": "a", "padding": "p" * 1_500_000}).expect(201)
+    first = container.feed({MAX_ITEMS: "-1"}).expect(200)
+    assert ids(first.json["Documents"]) == ["0", "1"]
+    rest = {MAX_ITEMS: "-1", CONTINUATION: first[CONTINUATION]}
+    assert ids(container.feed(rest).expect(200).json["Documents"]) == ["2", "3"]
+    container.replace("2", {"id": "2", "pk": "a", "changed": True}).expect(200)
+    container.delete("3").expect(204)
+    page = container.feed(rest).expect(200).json["Documents"]
+    assert page[0]["changed"] and ids(page) == ["2", "4", "5"]
+    again = container.feed(rest).expect(200)
+    assert again.json["Documents"] == page and again[CONTINUATION] is None
+
+
 # ── Continuation ────────────────────────────────────────────────────────────────────────────────────
 
 def test_continuation_is_short_printable_ascii(spread, crowd):
