@@ -29,9 +29,9 @@ struct FeedPage {
   std::vector<std::pair<const catalog::Range*, Lsn>> heads;
 };
 
-/// Clients that read a container from end to end ask for page after page. Reading the next one
-/// while this one is on its way makes them about twice as fast. A page read ahead is used only if
-/// no range has changed since: otherwise it could hide a write that the client has been told of.
+/// Clients that read a container from end to end ask for page after page: the next one is read while
+/// this one is on its way. It is used only if no range has changed since; otherwise it could hide a
+/// write that the client has been told of.
 ///
 /// Thread-safe. Keeps a few pages at the most, and none for long.
 class PageAhead {

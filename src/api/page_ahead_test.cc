@@ -41,9 +41,8 @@ TEST_F(PageAheadTest, APageOfAContainerThatHasBeenReplacedSinceIsNotUsed) {
 }
 
 TEST_F(PageAheadTest, AFailedReadIsForgotten) {
-  ahead.begin(pool, "a", container, []() -> Result<FeedPage> {
-    return Error(ErrorCode::Unavailable, "no");
-  });
+  ahead.begin(pool, "a", container,
+              []() -> Result<FeedPage> { return Error(ErrorCode::Unavailable, "no"); });
   EXPECT_FALSE(ahead.take("a", container));
 }
 

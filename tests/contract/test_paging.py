@@ -103,7 +103,6 @@ def test_page_shows_what_was_written_after_the_page_before_it(container):
     first = container.feed({MAX_ITEMS: "-1"}).expect(200)
     assert ids(first.json["Documents"]) == ["0", "1"]
     rest = {MAX_ITEMS: "-1", CONTINUATION: first[CONTINUATION]}
-    assert ids(container.feed(rest).expect(200).json["Documents"]) == ["2", "3"]
     container.replace("2", {"id": "2", "pk": "a", "changed": True}).expect(200)
     container.delete("3").expect(204)
     page = container.feed(rest).expect(200).json["Documents"]
