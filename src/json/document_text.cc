@@ -12,6 +12,7 @@
 #include <simdjson.h>
 
 #include "base/assert.h"
+#include "json/scan.h"
 
 namespace orrery::json {
 namespace {
@@ -41,78 +42,13 @@ bool is_system_member(std::string_view name) {
          std::ranges::find(kSystemMembers, name) != kSystemMembers.end();
 }
 
-bool is_space(char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-bool is_number_part(char c) {
-  return is_digit(c) || c == '-' || c == '+' || c == '.' || c == 'e' || c == 'E';
-}
-
 Error bad(std::string message) { return Error(ErrorCode::BadRequest, std::move(message)); }
-
-// ── Walking over text ────────────────────────────────────────────────────────────────────────────
-
-/// The position after the string whose opening quote is at `at`; the end of the text if it has no
-/// other quote.
-std::size_t after_string(std::string_view text, std::size_t at) {
-  const std::size_t begin = at;
-  while ((at = text.find('"', at + 1)) != std::string_view::npos) {
-    std::size_t backslashes = 0;
-    while (at - backslashes - 1 > begin && text[at - backslashes - 1] == '\\') ++backslashes;
-    if (backslashes % 2 == 0) return at + 1;
-  }
-  return text.size();
-}
-
-/// Calls `visit(begin, end)` with the span of everything outside strings that is made of the
-/// characters of numbers and begins like one, valid or not, until it returns false. The text need
-/// not be valid JSON.
-template <typename Visit>
-void for_each_number(std::string_view text, Visit&& visit) {
-  for (std::size_t at = 0; at < text.size();) {
-    if (text[at] == '"') {
-      at = after_string(text, at);
-    } else if (is_digit(text[at]) || text[at] == '-') {
-      const std::size_t begin = at;
-      while (at < text.size() && is_number_part(text[at])) ++at;
-      if (!visit(begin, at)) return;
-    } else {
-      ++at;
-    }
-  }
-}
 
 /// An integer of so many digits that it may be beyond 64 bits.
 bool is_long_integer(std::string_view number) {
   constexpr std::size_t kDigitsAlwaysFit = 18;
   if (number.front() == '-') number.remove_prefix(1);
   return number.size() > kDigitsAlwaysFit && std::ranges::all_of(number, is_digit);
-}
-
-/// number = [ "-" ] ( "0" / 1-9 *DIGIT ) [ "." 1*DIGIT ] [ ( "e" / "E" ) [ "-" / "+" ] 1*DIGIT ]
-bool is_json_number(std::string_view number) {
-  std::size_t at = 0;
-  const auto digits = [&] {
-    const std::size_t begin = at;
-    while (at < number.size() && is_digit(number[at])) ++at;
-    return at > begin;
-  };
-  const auto next_is = [&](char c) { return at < number.size() && number[at] == c; };
-  if (next_is('-')) ++at;
-  if (next_is('0')) {
-    ++at;
-  } else if (!digits()) {
-    return false;
-  }
-  if (next_is('.')) {
-    ++at;
-    if (!digits()) return false;
-  }
-  if (next_is('e') || next_is('E')) {
-    ++at;
-    if (next_is('-') || next_is('+')) ++at;
-    if (!digits()) return false;
-  }
-  return at == number.size();
 }
 
 // ── Parsing ──────────────────────────────────────────────────────────────────────────────────────

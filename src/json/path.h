@@ -1,0 +1,53 @@
+// The parts of a document that somebody wants, all read in one pass over its text.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "json/value.h"
+
+namespace orrery::json {
+
+/// A member's name, or the place of an array's element.
+using Step = std::variant<std::string, std::uint64_t>;
+
+/// A set of paths, made once and read from many documents. Reading stops as soon as everything is
+/// found, and skips what no path leads to. Threads may share one that is made.
+class PathSet {
+ public:
+  /// The place in `found` of what is at `path`; the same for the same path. A path of no steps is
+  /// the document itself.
+  std::size_t add(std::span<const Step> path);
+  /// How many different paths were added.
+  std::size_t size() const { return size_; }
+
+  /// Puts what is at each path, or undefined, into `found`, which must have size() places. The
+  /// values refer to `document` or to what it refers to.
+  void read(const Value& document, std::span<Value> found) const;
+
+ private:
+  static constexpr std::uint32_t kNone = 0xFFFF'FFFF;
+
+  struct Child {
+    Step step;
+    std::uint32_t node;
+  };
+  /// What is wanted at one place, and below it.
+  struct Node {
+    std::uint32_t slot = kNone;
+    std::vector<Child> names;     ///< sorted by length, then by name
+    std::vector<Child> elements;  ///< sorted
+  };
+
+  class Pass;
+
+  std::vector<Node> nodes_ = {Node()};
+  std::size_t size_ = 0;
+};
+
+}  // namespace orrery::json

@@ -1,0 +1,135 @@
+#include "json/scan.h"
+
+#include <algorithm>
+#include <cstdint>
+
+namespace orrery::json {
+namespace {
+
+#if defined(__SSE2__)
+
+/// Where 64 bytes have what decides about brackets, one bit for each byte.
+struct Block {
+  static constexpr std::size_t kSize = 64;
+  std::uint64_t quotes = 0;
+  std::uint64_t backslashes = 0;
+  std::uint64_t open = 0;
+  std::uint64_t close = 0;
+
+  explicit Block(const char* bytes) {
+    for (int part = 0; part < 4; ++part) {
+      const __m128i block = _mm_loadu_si128(reinterpret_cast<const __m128i*>(bytes + 16 * part));
+      // '[' and '{', and ']' and '}', differ in one bit, which is set here.
+      const __m128i lower = _mm_or_si128(block, _mm_set1_epi8(0x20));
+      const auto places = [&](__m128i in, char wanted) {
+        const int mask = _mm_movemask_epi8(_mm_cmpeq_epi8(in, _mm_set1_epi8(wanted)));
+        return static_cast<std::uint64_t>(static_cast<unsigned>(mask)) << (16 * part);
+      };
+      quotes |= places(block, '"');
+      backslashes |= places(block, '\\');
+      open |= places(lower, '{');
+      close |= places(lower, '}');
+    }
+  }
+};
+
+/// Each bit is the parity of the bits up to and with it: of quotes, whether a string is open there.
+std::uint64_t parities(std::uint64_t bits) {
+  for (int shift = 1; shift < 64; shift *= 2) bits ^= bits << shift;
+  return bits;
+}
+
+/// Goes on in whole blocks, without a branch for every string, as far as there are whole blocks
+/// without backslashes. Moves `at`, which is outside of strings, to what is to be looked at singly,
+/// and counts `level`; true if it has become 0, with `at` after the last bracket.
+bool skip_blocks(std::string_view text, std::size_t& at, std::size_t& level) {
+  std::uint64_t is_inside = 0;  // All bits, or none: whether a string goes on from before.
+  std::size_t block_at = at;
+  for (; block_at + Block::kSize <= text.size(); block_at += Block::kSize) {
+    const Block block(text.data() + block_at);
+    if (block.backslashes != 0) break;
+    const std::uint64_t strings = parities(block.quotes) ^ is_inside;
+    const std::uint64_t open = block.open & ~strings;
+    const std::uint64_t close = block.close & ~strings;
+    const auto closed = static_cast<std::size_t>(std::popcount(close));
+    if (closed < level) {
+      level += static_cast<std::size_t>(std::popcount(open));
+      level -= closed;
+    } else {
+      for (std::uint64_t brackets = open | close; brackets != 0; brackets &= brackets - 1) {
+        const std::uint64_t lowest = brackets & (0 - brackets);
+        level += (lowest & open) != 0 ? 1 : std::size_t(-1);
+        if (level != 0) continue;
+        at = block_at + static_cast<std::size_t>(std::countr_zero(lowest)) + 1;
+        return true;
+      }
+    }
+    is_inside = 0 - (strings >> 63);
+  }
+  // The byte before is within the string and no backslash: what after_string takes as a quote.
+  at = is_inside != 0 ? after_string(text, block_at - 1) : block_at;
+  return false;
+}
+
+#else
+
+bool skip_blocks(std::string_view, std::size_t&, std::size_t&) { return false; }
+
+#endif
+
+bool is_structural(char c) { return c == '"' || c == '{' || c == '}' || c == '[' || c == ']'; }
+
+}  // namespace
+
+bool is_json_number(std::string_view number) {
+  std::size_t at = 0;
+  const auto digits = [&] {
+    const std::size_t begin = at;
+    while (at < number.size() && is_digit(number[at])) ++at;
+    return at > begin;
+  };
+  const auto next_is = [&](char c) { return at < number.size() && number[at] == c; };
+  if (next_is('-')) ++at;
+  if (next_is('0')) {
+    ++at;
+  } else if (!digits()) {
+    return false;
+  }
+  if (next_is('.')) {
+    ++at;
+    if (!digits()) return false;
+  }
+  if (next_is('e') || next_is('E')) {
+    ++at;
+    if (next_is('-') || next_is('+')) ++at;
+    if (!digits()) return false;
+  }
+  return at == number.size();
+}
+
+std::size_t after_brackets(std::string_view text, std::size_t at, std::size_t level) {
+  constexpr std::size_t kLookedAtSingly = 64;
+  while (at < text.size()) {
+    if (skip_blocks(text, at, level)) return at;
+    for (const std::size_t end = std::min(at + kLookedAtSingly, text.size()); at < end;) {
+      const char c = text[at];
+      if (!is_structural(c)) {
+        ++at;
+        continue;
+      }
+      if (c == '"') {
+        at = after_string(text, at);
+        continue;
+      }
+      ++at;
+      if (c == '{' || c == '[') {
+        ++level;
+      } else if (--level == 0) {
+        return at;
+      }
+    }
+  }
+  return text.size();
+}
+
+}  // namespace orrery::json

@@ -1,0 +1,173 @@
+// What a query text says, as a tree. The parser makes it; bind.h resolves its names and functions
+// in place; evaluate.h reads it.
+//
+// Operators that the grammar repeats are one node with many operands, however long the chain is: a
+// tree is only as deep as the text is nested, which the parser bounds. So to walk over one by
+// recursion is safe.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "json/value.h"
+#include "query/like.h"
+#include "query/text_error.h"
+
+namespace orrery::query {
+
+struct Expression;
+using ExpressionPtr = std::unique_ptr<Expression>;
+
+enum class UnaryOperator : std::uint8_t { Minus, Plus, BitNot, Not };
+
+// clang-format off
+enum class BinaryOperator : std::uint8_t {
+  Multiply, Divide, Modulo,
+  Add, Subtract, BitAnd, BitOr, BitXor,
+  Concat,
+  Equal, NotEqual, Less, LessOrEqual, Greater, GreaterOrEqual,
+  ShiftLeft, ShiftRight, ShiftRightUnsigned,
+};
+// clang-format on
+
+/// Strings, numbers, true, false, null, undefined; and what bind has found to be constant.
+struct Literal {
+  json::Value value;
+};
+
+/// A parameter, with its @. Bind makes a literal of it.
+struct Parameter {
+  std::string name;
+};
+
+/// An identifier: the alias of a source. Bind makes a Path of it.
+struct Name {
+  std::string name;
+};
+
+/// What is at a path of a source: `slot` is its place in the PathSet of that source.
+struct Path {
+  std::size_t source;
+  std::size_t slot;
+};
+
+/// base.name[expression]… Bind makes a Path of it where it can.
+struct Access {
+  struct Step {
+    std::string name;        ///< of `.name`
+    ExpressionPtr computed;  ///< of `[expression]`
+  };
+  ExpressionPtr base;
+  std::vector<Step> steps;
+};
+
+struct Function;  // functions.h
+
+struct Call {
+  std::string name;  ///< as it is written
+  Span name_span;
+  bool is_udf = false;
+  std::vector<ExpressionPtr> arguments;
+  const Function* function = nullptr;  ///< set by bind
+};
+
+struct Unary {
+  UnaryOperator op;
+  ExpressionPtr operand;
+};
+
+/// first op₁ operand₁ op₂ operand₂ …, from left to right.
+struct Chain {
+  struct Link {
+    BinaryOperator op;
+    ExpressionPtr operand;
+  };
+  ExpressionPtr first;
+  std::vector<Link> links;
+};
+
+/// AND, or OR, of two or more.
+struct Logical {
+  bool is_and;
+  std::vector<ExpressionPtr> operands;
+};
+
+/// a ?? b ?? …
+struct Coalesce {
+  std::vector<ExpressionPtr> operands;
+};
+
+/// when₁ ? then₁ : when₂ ? then₂ : … otherwise
+struct Conditional {
+  struct Branch {
+    ExpressionPtr when;
+    ExpressionPtr then;
+  };
+  std::vector<Branch> branches;
+  ExpressionPtr otherwise;
+};
+
+struct In {
+  ExpressionPtr operand;
+  std::vector<ExpressionPtr> list;
+  bool is_negated = false;
+};
+
+struct Like {
+  ExpressionPtr operand;
+  ExpressionPtr pattern;
+  std::optional<char32_t> escape;
+  bool is_negated = false;
+  std::optional<LikePattern> compiled;  ///< set by bind where the pattern is constant
+};
+
+struct Between {
+  ExpressionPtr operand;
+  ExpressionPtr low;
+  ExpressionPtr high;
+  bool is_negated = false;
+};
+
+struct ArrayLiteral {
+  std::vector<ExpressionPtr> elements;
+};
+
+struct ObjectLiteral {
+  struct Property {
+    std::string name;
+    Span name_span;
+    ExpressionPtr value;
+  };
+  std::vector<Property> properties;
+};
+
+struct Expression {
+  using Node = std::variant<Literal, Parameter, Name, Path, Access, Call, Unary, Chain, Logical,
+                            Coalesce, Conditional, In, Like, Between, ArrayLiteral, ObjectLiteral>;
+  Span span;
+  Node node;
+};
+
+/// What is after SELECT.
+struct Selection {
+  enum class Kind : std::uint8_t {
+    Star,   ///< *
+    Value,  ///< VALUE expression: one item without a name
+    List,
+  };
+  struct Item {
+    ExpressionPtr expression;
+    /// The alias; else the last property's name, as in c.a.b; else $1, $2, … Unique.
+    std::string name;
+    Span span;
+  };
+  Kind kind = Kind::List;
+  std::vector<Item> items;
+};
+
+}  // namespace orrery::query

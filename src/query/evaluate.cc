@@ -1,0 +1,374 @@
+#include "query/evaluate.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "base/assert.h"
+#include "json/order.h"
+#include "query/arithmetic.h"
+#include "query/functions.h"
+
+namespace orrery::query {
+namespace {
+
+using json::Kind;
+using json::Number;
+using json::Value;
+
+/// True, false, or neither.
+enum class Truth : std::uint8_t { False, True, Unknown };
+
+Truth truth_of(const Value& value) {
+  if (!value.is_boolean()) return Truth::Unknown;
+  return value.as_boolean() ? Truth::True : Truth::False;
+}
+
+Truth negated(Truth truth) {
+  switch (truth) {
+    case Truth::False:
+      return Truth::True;
+    case Truth::True:
+      return Truth::False;
+    case Truth::Unknown:
+      break;
+  }
+  return Truth::Unknown;
+}
+
+Truth both(Truth a, Truth b) {
+  if (a == Truth::False || b == Truth::False) return Truth::False;
+  return a == Truth::True && b == Truth::True ? Truth::True : Truth::Unknown;
+}
+
+Value value_of(Truth truth) {
+  return truth == Truth::Unknown ? Value() : Value::boolean(truth == Truth::True);
+}
+
+Truth truth_if(bool condition) { return condition ? Truth::True : Truth::False; }
+
+Truth equality(const Value& a, const Value& b) {
+  if (a.is_undefined() || b.is_undefined()) return Truth::Unknown;
+  return truth_if(json::equal(a, b));
+}
+
+/// Of null, booleans, numbers and strings, with their like; of all else nothing can be said.
+Truth compare(BinaryOperator op, const Value& a, const Value& b) {
+  if (a.kind() != b.kind()) return Truth::Unknown;
+  std::partial_ordering order = std::partial_ordering::unordered;
+  switch (a.kind()) {
+    case Kind::Number:
+      order = json::compare(a.as_number(), b.as_number());
+      break;
+    case Kind::Null:
+    case Kind::Boolean:
+    case Kind::String:
+      order = json::compare(a, b);
+      break;
+    default:
+      return Truth::Unknown;
+  }
+  switch (op) {
+    case BinaryOperator::Less:
+      return truth_if(order < 0);
+    case BinaryOperator::LessOrEqual:
+      return truth_if(order <= 0);
+    case BinaryOperator::Greater:
+      return truth_if(order > 0);
+    default:
+      return truth_if(order >= 0);
+  }
+}
+
+Value arithmetic(BinaryOperator op, Number a, Number b) {
+  const auto shift = [&] { return static_cast<std::uint32_t>(to_int32(b)) & 31; };
+  const auto bits = [](Number number) { return static_cast<std::uint32_t>(to_int32(number)); };
+  const auto signed_bits = [](std::uint32_t value) {
+    return Value::number(std::int64_t{static_cast<std::int32_t>(value)});
+  };
+  switch (op) {
+    case BinaryOperator::Add:
+      return Value::number(add(a, b));
+    case BinaryOperator::Subtract:
+      return Value::number(subtract(a, b));
+    case BinaryOperator::Multiply:
+      return Value::number(multiply(a, b));
+    case BinaryOperator::Divide:
+      return Value::number(divide(a, b));
+    case BinaryOperator::Modulo:
+      return Value::number(modulo(a, b));
+    case BinaryOperator::BitAnd:
+      return signed_bits(bits(a) & bits(b));
+    case BinaryOperator::BitOr:
+      return signed_bits(bits(a) | bits(b));
+    case BinaryOperator::BitXor:
+      return signed_bits(bits(a) ^ bits(b));
+    case BinaryOperator::ShiftLeft:
+      return signed_bits(bits(a) << shift());
+    case BinaryOperator::ShiftRight:
+      return Value::number(std::int64_t{to_int32(a) >> shift()});
+    case BinaryOperator::ShiftRightUnsigned:
+      return Value::number(static_cast<std::int64_t>(bits(a) >> shift()));
+    default:
+      return {};
+  }
+}
+
+class Evaluation {
+ public:
+  explicit Evaluation(const Row& row) : row_(row) {}
+
+  const Value& of(const Expression& expression, Value& scratch) {
+    return std::visit([&](const auto& node) -> const Value& { return of_node(node, scratch); },
+                      expression.node);
+  }
+
+ private:
+  Truth truth(const Expression& expression) {
+    Value scratch;
+    return truth_of(of(expression, scratch));
+  }
+
+  /// A value that may leave: what is in the row or the expression is referred to.
+  Value taken(const Expression& expression) {
+    Value scratch;
+    const Value& value = of(expression, scratch);
+    if (&value == &scratch) return scratch;
+    return Value::referring_to(value);
+  }
+
+  const Value& of_node(const Literal& literal, Value&) { return literal.value; }
+  const Value& of_node(const Path& path, Value&) { return row_.at(path); }
+
+  // Bind leaves none of these.
+  const Value& of_node(const Parameter&, Value& scratch) { return scratch = Value(); }
+  const Value& of_node(const Name&, Value& scratch) { return scratch = Value(); }
+
+  const Value& of_node(const Access& access, Value& scratch) {
+    Value at = taken(*access.base);
+    std::string buffer;
+    for (const Access::Step& step : access.steps) {
+      if (at.is_undefined()) break;
+      if (!step.computed) {
+        at = std::move(at).member(step.name);
+        continue;
+      }
+      Value place_scratch;
+      const Value& place = of(*step.computed, place_scratch);
+      if (place.is_string()) {
+        at = std::move(at).member(place.as_string(buffer));
+      } else if (const auto index = array_index(place)) {
+        at = std::move(at).element(*index);
+      } else {
+        at = Value();
+      }
+    }
+    return scratch = std::move(at);
+  }
+
+  const Value& of_node(const Call& call, Value& scratch) {
+    const std::size_t count = call.arguments.size();
+    boost::container::small_vector<Value, 3> scratches(count);
+    boost::container::small_vector<const Value*, 3> arguments(count);
+    for (std::size_t i = 0; i < count; ++i) {
+      arguments[i] = &of(*call.arguments[i], scratches[i]);
+      if (arguments[i]->is_undefined() && !call.function->takes_undefined) {
+        return scratch = Value();
+      }
+    }
+    scratch = call.function->call({arguments.data(), count});
+    return metered(scratch);
+  }
+
+  const Value& of_node(const Unary& unary, Value& scratch) {
+    const Value& operand = of(*unary.operand, scratch);
+    if (unary.op == UnaryOperator::Not) return scratch = value_of(negated(truth_of(operand)));
+    if (!operand.is_number()) return scratch = Value();
+    const Number number = operand.as_number();
+    switch (unary.op) {
+      case UnaryOperator::Minus:
+        return scratch = Value::number(negate(number));
+      case UnaryOperator::BitNot:
+        return scratch = Value::number(std::int64_t{~to_int32(number)});
+      default:
+        return scratch = Value::number(number);
+    }
+  }
+
+  const Value& of_node(const Chain& chain, Value& scratch) {
+    if (chain.links.front().op == BinaryOperator::Concat) return concatenated(chain, scratch);
+    Value result;
+    const Value* left = &of(*chain.first, result);
+    for (const Chain::Link& link : chain.links) {
+      Value right_scratch;
+      const Value& right = of(*link.operand, right_scratch);
+      result = applied(link.op, *left, right);
+      left = &result;
+    }
+    return scratch = std::move(result);
+  }
+
+  static Value applied(BinaryOperator op, const Value& a, const Value& b) {
+    switch (op) {
+      case BinaryOperator::Equal:
+        return value_of(equality(a, b));
+      case BinaryOperator::NotEqual:
+        return value_of(negated(equality(a, b)));
+      case BinaryOperator::Less:
+      case BinaryOperator::LessOrEqual:
+      case BinaryOperator::Greater:
+      case BinaryOperator::GreaterOrEqual:
+        return value_of(compare(op, a, b));
+      default:
+        if (!a.is_number() || !b.is_number()) return {};
+        return arithmetic(op, a.as_number(), b.as_number());
+    }
+  }
+
+  /// || has a level of the grammar for itself, so a chain of it has nothing else in it. All parts
+  /// are joined at once.
+  const Value& concatenated(const Chain& chain, Value& scratch) {
+    std::string joined;
+    std::string buffer;
+    const auto append = [&](const Expression& expression) {
+      Value part_scratch;
+      const Value& part = of(expression, part_scratch);
+      if (!part.is_string()) return false;
+      joined += part.as_string(buffer);
+      return joined.size() <= kMadeBytesMax;
+    };
+    if (!append(*chain.first)) return scratch = Value();
+    for (const Chain::Link& link : chain.links) {
+      if (!append(*link.operand)) return scratch = Value();
+    }
+    scratch = Value::string(std::move(joined));
+    return metered(scratch);
+  }
+
+  const Value& of_node(const Logical& logical, Value& scratch) {
+    const Truth decisive = truth_if(!logical.is_and);
+    bool any_unknown = false;
+    for (const ExpressionPtr& operand : logical.operands) {
+      const Truth found = truth(*operand);
+      if (found == decisive) return scratch = value_of(decisive);
+      any_unknown = any_unknown || found == Truth::Unknown;
+    }
+    return scratch = value_of(any_unknown ? Truth::Unknown : negated(decisive));
+  }
+
+  const Value& of_node(const Coalesce& coalesce, Value& scratch) {
+    for (const ExpressionPtr& operand : coalesce.operands) {
+      const Value& value = of(*operand, scratch);
+      if (!value.is_undefined()) return value;
+    }
+    return scratch = Value();
+  }
+
+  const Value& of_node(const Conditional& conditional, Value& scratch) {
+    for (const Conditional::Branch& branch : conditional.branches) {
+      if (truth(*branch.when) == Truth::True) return of(*branch.then, scratch);
+    }
+    return of(*conditional.otherwise, scratch);
+  }
+
+  const Value& of_node(const In& in, Value& scratch) {
+    Value operand_scratch;
+    const Value& operand = of(*in.operand, operand_scratch);
+    if (operand.is_undefined()) return scratch = Value();
+    for (const ExpressionPtr& element : in.list) {
+      Value element_scratch;
+      if (equality(operand, of(*element, element_scratch)) == Truth::True) {
+        return scratch = Value::boolean(!in.is_negated);
+      }
+    }
+    return scratch = Value::boolean(in.is_negated);
+  }
+
+  const Value& of_node(const Like& like, Value& scratch) {
+    Value operand_scratch;
+    const Value& operand = of(*like.operand, operand_scratch);
+    if (!operand.is_string()) return scratch = Value();
+    std::string text_buffer;
+    const std::string_view text = operand.as_string(text_buffer);
+    if (like.compiled)
+      return scratch = Value::boolean(like.compiled->matches(text) != like.is_negated);
+    Value pattern_scratch;
+    const Value& pattern = of(*like.pattern, pattern_scratch);
+    if (!pattern.is_string()) return scratch = Value();
+    std::string pattern_buffer;
+    const LikePattern compiled(pattern.as_string(pattern_buffer), like.escape);
+    return scratch = Value::boolean(compiled.matches(text) != like.is_negated);
+  }
+
+  const Value& of_node(const Between& between, Value& scratch) {
+    Value operand_scratch;
+    Value low_scratch;
+    Value high_scratch;
+    const Value& operand = of(*between.operand, operand_scratch);
+    const Truth above =
+        compare(BinaryOperator::GreaterOrEqual, operand, of(*between.low, low_scratch));
+    const Truth below =
+        compare(BinaryOperator::LessOrEqual, operand, of(*between.high, high_scratch));
+    const Truth within = both(above, below);
+    return scratch = value_of(between.is_negated ? negated(within) : within);
+  }
+
+  const Value& of_node(const ArrayLiteral& array, Value& scratch) {
+    std::vector<Value> elements;
+    elements.reserve(array.elements.size());
+    for (const ExpressionPtr& element : array.elements) {
+      Value value = taken(*element);
+      if (!value.is_undefined()) elements.push_back(std::move(value));
+    }
+    return scratch = Value::array(std::move(elements));
+  }
+
+  const Value& of_node(const ObjectLiteral& object, Value& scratch) {
+    std::vector<json::Member> members;
+    members.reserve(object.properties.size());
+    for (const ObjectLiteral::Property& property : object.properties) {
+      Value value = taken(*property.value);
+      if (value.is_undefined()) continue;
+      members.push_back({Value::string_at(property.name), std::move(value)});
+    }
+    return scratch = Value::object(std::move(members));
+  }
+
+  /// Counts what was made. A short text can ask for a lot, again and again.
+  const Value& metered(Value& made) {
+    made_bytes_ += made.owned_weight();
+    if (made_bytes_ > kMadeBytesMax) made = Value();
+    return made;
+  }
+
+  const Row& row_;
+  std::size_t made_bytes_ = 0;
+};
+
+}  // namespace
+
+Row::Row(const Sources& sources, std::span<const Value> documents) {
+  ORRERY_ASSERT(documents.size() == sources.size());
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    begin_.push_back(count);
+    count += sources.paths(i).size();
+  }
+  found_.resize(count);
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    sources.paths(i).read(documents[i], {found_.data() + begin_[i], sources.paths(i).size()});
+  }
+}
+
+const Value& evaluate(const Expression& expression, const Row& row, Value& scratch) {
+  return Evaluation(row).of(expression, scratch);
+}
+
+std::optional<std::uint64_t> array_index(const Value& value) {
+  if (!value.is_number()) return std::nullopt;
+  const auto index = integral(value.as_number());
+  if (!index || *index < 0) return std::nullopt;
+  return static_cast<std::uint64_t>(*index);
+}
+
+}  // namespace orrery::query

@@ -1,0 +1,48 @@
+// LIKE: patterns with % (any run), _ (one character) and [sets].
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace orrery::query {
+
+/// A pattern, read once. A match takes time in proportion to the text, and to the text times the
+/// longest part between two % that has _ or sets in it.
+class LikePattern {
+ public:
+  /// `escape` makes the character after it an ordinary one. What is not closed, as in "[ab", is
+  /// ordinary too.
+  LikePattern(std::string_view pattern, std::optional<char32_t> escape);
+
+  /// The whole text, with case.
+  bool matches(std::string_view text) const;
+
+ private:
+  /// One character of the pattern that is not %.
+  struct Unit {
+    enum class Kind { Character, Any, Set } kind = Kind::Character;
+    char32_t character = 0;
+    bool is_negated = false;
+    std::vector<std::pair<char32_t, char32_t>> ranges;
+  };
+  /// What is between two %.
+  struct Part {
+    bool is_literal = true;  ///< `text` says it all
+    std::string text;
+    std::vector<Unit> units;
+  };
+
+  static bool matches_unit(const Unit& unit, char32_t character);
+  static std::optional<std::size_t> match_at(const Part& part, std::string_view text,
+                                             std::size_t at);
+  static std::optional<std::size_t> find(const Part& part, std::string_view text, std::size_t at);
+  static bool ends_with(const Part& part, std::string_view text, std::size_t from);
+
+  std::vector<Part> parts_;  ///< at least one; between each two is a %
+};
+
+}  // namespace orrery::query

@@ -1,0 +1,63 @@
+// Whatever somebody sends as a filter, a condition or a list: it is refused with a place within the
+// text, or it says the same of a document however that is given.
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/assert.h"
+#include "query/predicate.h"
+#include "query/projection.h"
+
+namespace {
+
+using namespace orrery;
+
+constexpr std::string_view kDocument =
+    R"({"id":"1","name":"M\u00e4rs","moons":2,"rocky":true,"tags":["red",{"k":1.50}],"none":null,)"
+    R"("a":{"b":{"c":[0,9223372036854775807,1e3]}},"a":1,"big":123456789012345678901234567890})";
+
+void check(const Error& error) {
+  ORRERY_ASSERT(error.code() == ErrorCode::BadRequest);
+  ORRERY_ASSERT(!error.message().empty());
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  const std::string_view aliases[] = {"c", "p"};
+
+  const json::Value as_text = json::Value::of_checked(kDocument);
+  json::Value as_tree = as_text;
+  as_tree.members();
+  as_tree.find("a")->members();
+  as_tree.find("tags")->elements();
+  as_tree.own();
+  const json::Value texts[] = {as_text, json::Value()};
+  const json::Value trees[] = {as_tree, json::Value()};
+
+  if (const auto predicate = query::Predicate::parse(text, aliases)) {
+    ORRERY_ASSERT(predicate->matches(texts) == predicate->matches(trees));
+  } else {
+    check(predicate.error());
+  }
+  if (const auto condition = query::Predicate::parse_condition(text)) {
+    ORRERY_ASSERT(condition->matches(as_text) == condition->matches(as_tree));
+  } else {
+    check(condition.error());
+  }
+  if (const auto projection = query::Projection::parse(text, aliases, "_lsn")) {
+    std::string object;
+    if (projection->append_object(object, texts)) {
+      const auto value = json::Value::parse(object);
+      // What is nested deeper than a document may be is still an object.
+      ORRERY_ASSERT(value ? value->is_object() : object.starts_with('{'));
+      std::string from_tree;
+      ORRERY_ASSERT(projection->append_object(from_tree, trees));
+    }
+  } else {
+    check(projection.error());
+  }
+  return 0;
+}
