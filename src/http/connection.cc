@@ -99,6 +99,7 @@ Connection::Connection(Service& service, EventLoop& loop, Socket socket, Admissi
 }
 
 Connection::~Connection() {
+  if (watch_) watch_->detach();
   error_code ignored;
   socket_.close(ignored);
   loop_.remove(*this);
@@ -115,7 +116,8 @@ void Connection::expire() {
   socket_.cancel(ignored);
 }
 
-void Connection::stop_if_idle() {
+void Connection::begin_stop() {
+  if (phase_ == Phase::Handling && watch_) watch_->tell_gone();
   if (phase_ != Phase::Fresh && phase_ != Phase::Idle) return;
   error_code ignored;
   socket_.cancel(ignored);
@@ -159,22 +161,32 @@ asio::awaitable<void> Connection::serve() {
       }
       case Step::SendContinue:
         head_ = "HTTP/1.1 100 Continue\r\n\r\n";
-        if (!start_sending()) co_return;
-        if (const auto sent = send_now();
-            sent == Sent::Failed || (sent == Sent::Part && !co_await send_rest())) {
-          co_return;
-        }
+        if (!co_await send()) co_return;
         break;
       case Step::Handle: {
         phase_ = Phase::Handling;
         set_deadline(EventLoop::Time::max());
-        const bool close = start_response(co_await handle());
+        bool close = false;
+        std::unique_ptr<BodyStream> stream;
+        {
+          auto response = co_await handle();
+          close = start_response(response);
+          stream = std::move(response.stream);
+        }
         if (!start_sending()) co_return;
+        // Not send(): a response that fits needs no coroutine of its own.
         if (const auto sent = send_now();
             sent == Sent::Failed || (sent == Sent::Part && !co_await send_rest())) {
           co_return;
         }
+        payload_ = {};
         body_ = std::string();
+        shared_ = nullptr;
+        if (stream) {
+          if (!co_await send_stream(std::move(stream))) co_return;
+          close = close || loop_.stopping();
+        }
+        if (watch_) watch_->forget();
         if (close) {
           co_await say_goodbye();
           co_return;
@@ -258,6 +270,7 @@ asio::awaitable<Response> Connection::handle() {
   auto& request = parser_.request();
   request.secure = tls_ != nullptr;
   request.from_loopback = from_loopback_;
+  request.client = this;
   std::optional<Response> response;
   try {
     response = co_await service_.handler(request);
@@ -266,47 +279,112 @@ asio::awaitable<Response> Connection::handle() {
   } catch (...) {
     diagnostics::error("{} {} failed", request.method, request.target);
   }
-  // A handler may have come back on a thread of somebody else's.
-  if (const auto executor = loop_.context().get_executor(); !executor.running_in_this_thread()) {
-    co_await asio::post(executor, asio::use_awaitable);
-  }
+  if (!at_home()) co_await come_home();
   if (!response) {
     response = service_.refuse(Error(ErrorCode::Internal, "The request failed unexpectedly."));
   }
   co_return std::move(*response);
 }
 
+// A handler may have come back on a thread of somebody else's.
+bool Connection::at_home() const { return loop_.context().get_executor().running_in_this_thread(); }
+
+asio::awaitable<void> Connection::come_home() {
+  co_await asio::post(loop_.context().get_executor(), asio::use_awaitable);
+}
+
+void Connection::when_gone(std::move_only_function<void()> leave) {
+  if (!watch_) {
+    if (!leave) return;
+    watch_ = std::make_shared<ClientWatch>(socket_);
+  }
+  if (loop_.stopping()) watch_->tell_gone();
+  watch_->when_gone(std::move(leave));
+}
+
 // ── Sending ──
 
 // Writes the head, takes the body, and returns whether the connection ends with this response.
-bool Connection::start_response(Response response) {
+// Leaves a stream where it is, unless nobody wants it.
+bool Connection::start_response(Response& response) {
   const bool complete = phase_ == Phase::Handling;
-  const bool close = response.close || !complete || !parser_.keep_alive() || loop_.stopping();
+  // Before HTTP/1.1 nothing but the end of the connection can tell the end of a stream.
+  const bool chunked = response.stream && !parser_.is_http_1_0();
+  const bool close = response.close || !complete || !parser_.keep_alive() || loop_.stopping() ||
+                     (response.stream && !chunked);
   head_.clear();
-  append_head(
-      head_, response,
-      {.close = close, .keep_alive = complete && parser_.is_http_1_0(), .date = loop_.date()});
+  append_head(head_, response,
+              {.close = close,
+               .keep_alive = complete && parser_.is_http_1_0(),
+               .chunked = chunked,
+               .date = loop_.date()});
   body_.clear();
-  if (status_has_body(response.status) && !(complete && parser_.request().method == "HEAD")) {
+  shared_ = nullptr;
+  if (!status_has_body(response.status) || (complete && parser_.request().method == "HEAD")) {
+    response.stream = nullptr;
+  } else if (!response.stream) {
     body_ = std::move(response.body);
+    shared_ = std::move(response.shared_body);
   }
+  payload_ = shared_ ? std::string_view(*shared_) : std::string_view(body_);
   return close;
 }
 
-// Makes head_ and body_, or what TLS makes of them, ready to be sent.
+asio::awaitable<bool> Connection::send() {
+  if (!start_sending()) co_return false;
+  const auto sent = send_now();
+  co_return sent == Sent::All || (sent == Sent::Part && co_await send_rest());
+}
+
+// False when the client is gone, or when the stream broke and the client must be able to tell.
+asio::awaitable<bool> Connection::send_stream(std::unique_ptr<BodyStream> stream) {
+  const bool chunked = !parser_.is_http_1_0();
+  while (true) {
+    try {
+      shared_ = co_await stream->next();
+    } catch (const std::exception& exception) {
+      const auto& request = parser_.request();
+      diagnostics::error("{} {} broke off: {}", request.method, request.target, exception.what());
+      co_return false;
+    }
+    if (!at_home()) co_await come_home();
+    if (!shared_) break;
+    if (shared_->empty()) continue;  // A chunk of nothing would be the end.
+    head_.clear();
+    if (chunked) {
+      fmt::format_to(std::back_inserter(head_), "{:x}\r\n", shared_->size());
+      tail_ = "\r\n";
+    }
+    payload_ = *shared_;
+    if (!start_sending()) co_return false;
+    if (const auto sent = send_now();
+        sent == Sent::Failed || (sent == Sent::Part && !co_await send_rest())) {
+      co_return false;
+    }
+  }
+  stream.reset();
+  payload_ = {};
+  if (!chunked) co_return true;
+  head_ = "0\r\n\r\n";
+  co_return co_await send();
+}
+
+// Makes head_, payload_ and tail_, or what TLS makes of them, ready to be sent.
 bool Connection::start_sending() {
   const auto share = tls_ ? kTlsRecordBytes : kFlatBytesMax;
-  body_taken_ = 0;
-  if (tls_ || body_.size() <= share) {
-    body_taken_ = std::min(body_.size(), share - std::min(share, head_.size()));
-    head_.append(body_, 0, body_taken_);
+  payload_taken_ = 0;
+  if (tls_ || payload_.size() <= share) {
+    payload_taken_ = std::min(payload_.size(), share - std::min(share, head_.size()));
+    head_.append(payload_, 0, payload_taken_);
   }
+  if (payload_taken_ == payload_.size()) head_.append(std::exchange(tail_, {}));
   if (tls_) {
     if (!tls_->write(head_)) return false;
-    unsent_ = {asio::buffer(tls_->output()), asio::const_buffer()};
+    unsent_ = {asio::buffer(tls_->output())};
   } else {
-    unsent_ = {asio::buffer(head_), asio::buffer(body_) + body_taken_};
-    body_taken_ = body_.size();
+    unsent_ = {asio::buffer(head_), asio::buffer(payload_) + payload_taken_, asio::buffer(tail_)};
+    payload_taken_ = payload_.size();
+    tail_ = {};
   }
   return true;
 }
@@ -315,14 +393,17 @@ bool Connection::start_sending() {
 Connection::Sent Connection::take_next_piece() {
   if (!tls_) return Sent::All;
   tls_->output().clear();
-  if (body_taken_ == body_.size()) {
+  if (payload_taken_ == payload_.size()) {
     if (tls_->output().capacity() > kTlsOutputBytesKept) tls_->output() = std::string();
     return Sent::All;
   }
-  const auto piece = std::string_view(body_).substr(body_taken_, kTlsPieceBytes);
-  body_taken_ += piece.size();
+  const auto piece = payload_.substr(payload_taken_, kTlsPieceBytes);
+  payload_taken_ += piece.size();
   if (!tls_->write(piece)) return Sent::Failed;
-  unsent_ = {asio::buffer(tls_->output()), asio::const_buffer()};
+  if (payload_taken_ == payload_.size() && !tls_->write(std::exchange(tail_, {}))) {
+    return Sent::Failed;
+  }
+  unsent_ = {asio::buffer(tls_->output())};
   return Sent::Part;
 }
 
@@ -331,8 +412,8 @@ Connection::Sent Connection::send_now() {
   while (true) {
     error_code error;
     // A plain send is a little cheaper than one that gathers.
-    auto size = unsent_[1].size() == 0 ? socket_.write_some(unsent_[0], error)
-                                       : socket_.write_some(unsent_, error);
+    auto size = unsent_[1].size() + unsent_[2].size() == 0 ? socket_.write_some(unsent_[0], error)
+                                                           : socket_.write_some(unsent_, error);
     if (error == asio::error::would_block || error == asio::error::try_again) return Sent::Part;
     if (error) return Sent::Failed;
     bool all = true;
@@ -366,9 +447,9 @@ asio::awaitable<bool> Connection::send_rest() {
 }
 
 asio::awaitable<bool> Connection::send_handshake() {
-  body_.clear();
-  body_taken_ = 0;
-  unsent_ = {asio::buffer(tls_->output()), asio::const_buffer()};
+  payload_ = {};
+  payload_taken_ = 0;
+  unsent_ = {asio::buffer(tls_->output())};
   const auto sent = send_now();
   co_return sent == Sent::All || (sent == Sent::Part && co_await send_rest());
 }
@@ -382,13 +463,9 @@ void Connection::send_what_fits(std::string_view text) {
 
 asio::awaitable<void> Connection::refuse(Error error) {
   phase_ = Phase::Closing;
-  start_response(service_.refuse(error));
-  if (!start_sending()) co_return;
-  if (const auto sent = send_now();
-      sent == Sent::Failed || (sent == Sent::Part && !co_await send_rest())) {
-    co_return;
-  }
-  co_await linger();
+  auto response = service_.refuse(error);
+  start_response(response);
+  if (co_await send()) co_await linger();
 }
 
 // Only a client that has begun to say something is owed an answer.

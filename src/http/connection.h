@@ -10,20 +10,15 @@
 
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/buffer.hpp>
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/ip/tcp.hpp>
 
 #include "base/error.h"
+#include "http/client_watch.h"
 #include "http/event_loop.h"
 #include "http/listener.h"
 #include "http/request_parser.h"
 #include "http/tls.h"
 
 namespace orrery::http {
-
-/// Knows its executor's type, which saves an indirection in every operation.
-using Socket =
-    boost::asio::basic_stream_socket<boost::asio::ip::tcp, boost::asio::io_context::executor_type>;
 
 /// What the connections of a listener share. Outlives them.
 struct Service {
@@ -42,7 +37,7 @@ struct Service {
 ///            ▼    ▼                                 │
 ///            Receiving ──► Handling ────────────────┴──► Closing
 ///                └── refused: 400, 408, 413, 431 ───────────▲
-class Connection {
+class Connection final : private Client {
  public:
   enum class Admission { Welcome, TooMany };
 
@@ -56,7 +51,8 @@ class Connection {
   // For the loop.
   EventLoop::Time deadline() const { return deadline_; }
   void expire();
-  void stop_if_idle();
+  /// An idle one is closed; a handler that waits for something to happen is told.
+  void begin_stop();
   void cut();
   std::size_t index() const { return index_; }
   void set_index(std::size_t index) { index_ = index; }
@@ -77,9 +73,15 @@ class Connection {
 
   // Handling.
   boost::asio::awaitable<Response> handle();
+  bool at_home() const;
+  boost::asio::awaitable<void> come_home();
+  void when_gone(std::move_only_function<void()> leave) override;
 
-  // Sending: start_response, start_sending, send_now and, if that was not all, send_rest.
-  bool start_response(Response response);
+  // Sending: start_response; then send, which is start_sending, send_now and, if that was not all,
+  // send_rest; then send_stream, if there is one.
+  bool start_response(Response& response);
+  boost::asio::awaitable<bool> send();
+  boost::asio::awaitable<bool> send_stream(std::unique_ptr<BodyStream> stream);
   [[nodiscard]] bool start_sending();
   Sent send_now();
   boost::asio::awaitable<bool> send_rest();
@@ -114,11 +116,17 @@ class Connection {
   std::unique_ptr<TlsSession> tls_;
   Error refusal_;  // for Step::Refuse
 
-  // The response on its way. In TLS unsent_ is the session's output, made piece by piece.
+  std::shared_ptr<ClientWatch> watch_;  // Made when a handler first asks. Shared: see there.
+
+  // The response on its way, or a piece of it. In TLS unsent_ is the session's output, made piece
+  // by piece.
   std::string head_;
-  std::string body_;
-  std::size_t body_taken_ = 0;  // by head_ or unsent_
-  std::array<boost::asio::const_buffer, 2> unsent_;
+  std::string body_;   // One of these two holds what payload_ shows.
+  SharedText shared_;  // Shared with other connections that send the same.
+  std::string_view payload_;
+  std::string_view tail_;          // Behind the payload: the end of a chunk.
+  std::size_t payload_taken_ = 0;  // By head_ or unsent_.
+  std::array<boost::asio::const_buffer, 3> unsent_;
 };
 
 }  // namespace orrery::http

@@ -87,7 +87,7 @@ std::string_view EventLoop::date() {
 
 void EventLoop::begin_stop() {
   stopping_ = true;
-  for (Connection* connection : connections_) connection->stop_if_idle();
+  for (Connection* connection : connections_) connection->begin_stop();
   if (connections_.empty()) finish();
 }
 

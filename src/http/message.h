@@ -2,22 +2,42 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include <boost/asio/awaitable.hpp>
 
 #include "base/header_name.h"
 
 namespace orrery::http {
 
+/// The client of a request, for a handler that takes its time: one that waits for something to
+/// happen, or streams. Lives as long as the request. For the connection's event loop only.
+class Client {
+ public:
+  /// Calls `leave` once, on the event loop, when there is nobody left to wait for: the client has
+  /// closed the connection, or its sending side of it, or the server is stopping. Whoever hears it
+  /// should answer soon; what it answers is still sent, if there is somebody to read it. Called
+  /// before this returns if it has happened already. Replaces what was to be called before; nothing
+  /// takes that back.
+  virtual void when_gone(std::move_only_function<void()> leave) = 0;
+
+ protected:
+  ~Client() = default;
+};
+
 /// A complete request. Its views point into the connection's buffer and live until the response has
-/// been handed back.
+/// been sent, including its stream.
 class Request {
  public:
-  std::string_view method;  ///< as sent: "GET"
-  std::string_view target;  ///< as sent: "/dbs/d?x"
-  std::string_view body;    ///< whole; empty when there is none
-  bool secure = false;      ///< arrived over TLS
+  Client* client = nullptr;  ///< null in tests of handlers: a client that never leaves
+  std::string_view method;   ///< as sent: "GET"
+  std::string_view target;   ///< as sent: "/dbs/d?x"
+  std::string_view body;     ///< whole; empty when there is none
+  bool secure = false;       ///< arrived over TLS
   bool from_loopback = false;
 
   /// The first header of that name, without surrounding white space; empty when absent.
@@ -53,11 +73,30 @@ class Request {
   std::vector<Field> fields_;
 };
 
+/// Text that several responses may send at the same time; the last of them frees it.
+using SharedText = std::shared_ptr<const std::string>;
+
+/// A body that is made while it is sent. Belongs to the connection, which calls it on its event
+/// loop and destroys it when it has ended or the client is gone.
+class BodyStream {
+ public:
+  virtual ~BodyStream() = default;
+  /// The next piece; null ends the response. Called when the piece before has left, which is how a
+  /// slow reader holds it back. While it waits it must heed Client::when_gone. An exception breaks
+  /// the response off, so that the client can tell that it is not complete.
+  virtual boost::asio::awaitable<SharedText> next() = 0;
+};
+
 /// A response under construction: header lines are written straight into the text that is sent.
 class Response {
  public:
   int status = 200;
   std::string body;
+  SharedText shared_body;  ///< instead of body
+  std::unique_ptr<BodyStream>
+      stream;  ///< instead of both: the head leaves at once, then the pieces
+
+  std::size_t body_size() const { return shared_body ? shared_body->size() : body.size(); }
 
   /// `name` must be lower case, as clients of the 2010s look it up so. `value` must have no CR or
   /// LF: such characters are dropped, since a header must never be able to end the head.

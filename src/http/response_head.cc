@@ -78,9 +78,13 @@ void append_head(std::string& out, const Response& response, const Framing& fram
   } else if (framing.keep_alive) {
     out.append("connection: keep-alive\r\n");
   }
-  if (status_has_body(response.status)) {
+  if (!status_has_body(response.status)) {
+    // Nothing follows.
+  } else if (response.stream) {
+    if (framing.chunked) out.append("transfer-encoding: chunked\r\n");
+  } else {
     char digits[20];
-    const auto end = std::to_chars(digits, digits + sizeof digits, response.body.size()).ptr;
+    const auto end = std::to_chars(digits, digits + sizeof digits, response.body_size()).ptr;
     out.append("content-length: ").append(digits, end).append("\r\n");
   }
   out.append("\r\n");

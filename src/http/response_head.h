@@ -13,6 +13,7 @@ namespace orrery::http {
 struct Framing {
   bool close = false;       ///< the connection ends with it
   bool keep_alive = false;  ///< say so, as HTTP/1.0 needs
+  bool chunked = false;     ///< of a stream; without it the end of the connection is its end
   std::string_view date;    ///< RFC 1123
 };
 

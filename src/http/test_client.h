@@ -15,6 +15,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace orrery::http {
 
@@ -97,6 +98,27 @@ class TestClient {
       buffer_.erase(0, size);
     }
     return answer;
+  }
+
+  /// The next chunk of a body; empty at its end. An exception when the body breaks off.
+  std::string read_chunk() {
+    while (buffer_.find("\r\n") == std::string::npos) fill();
+    const auto line_end = buffer_.find("\r\n") + 2;
+    const auto size = std::stoul(buffer_.substr(0, line_end), nullptr, 16);
+    while (buffer_.size() < line_end + size + 2) fill();
+    auto chunk = buffer_.substr(line_end, size);
+    if (buffer_.substr(line_end + size, 2) != "\r\n") throw std::runtime_error("a broken chunk");
+    buffer_.erase(0, line_end + size + 2);
+    return chunk;
+  }
+
+  /// Everything until the server closes.
+  std::string read_to_end() {
+    try {
+      while (true) fill();
+    } catch (const std::runtime_error&) {
+      return std::exchange(buffer_, {});
+    }
   }
 
   Answer ask(std::string_view request) {

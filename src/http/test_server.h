@@ -1,17 +1,22 @@
 // For tests: a listener with a handler whose behaviour the target chooses.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <deque>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <thread>
 
 #include <fmt/format.h>
+#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/bind_executor.hpp>
 #include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <boost/asio/thread_pool.hpp>
 
 #include "base/async.h"
@@ -39,6 +44,67 @@ class Gate {
   bool open_ = false;
 };
 
+/// What a test has for streams and long polls to send. Those who wait for it also wait for their
+/// client to leave.
+class Outbox {
+ public:
+  void put(std::string piece) { add(std::move(piece)); }
+  /// Ends whoever takes it.
+  void put_end() { add(std::nullopt); }
+
+  /// Nothing at the end, or when the client is gone, which is counted.
+  asio::awaitable<SharedText> take(Client& client) {
+    asio::steady_timer news(co_await asio::this_coro::executor,
+                            asio::steady_timer::time_point::max());
+    {
+      const std::lock_guard lock(mutex_);
+      news_ = &news;
+    }
+    bool gone = false;
+    client.when_gone([&] {
+      gone = true;
+      news.cancel();
+    });
+    ++waiting;
+    while (!gone && !has_news()) {
+      co_await news.async_wait(asio::as_tuple(asio::use_awaitable));
+      news.expires_at(asio::steady_timer::time_point::max());
+    }
+    --waiting;
+    client.when_gone(nullptr);
+    const std::lock_guard lock(mutex_);
+    news_ = nullptr;
+    if (gone) ++left;
+    if (gone || pieces_.empty()) co_return nullptr;
+    auto piece = std::move(pieces_.front());
+    pieces_.pop_front();
+    co_return piece ? std::make_shared<const std::string>(std::move(*piece)) : nullptr;
+  }
+
+  std::atomic<int> waiting{0};
+  std::atomic<int> left{0};
+
+ private:
+  void add(std::optional<std::string> piece) {
+    const std::lock_guard lock(mutex_);
+    pieces_.push_back(std::move(piece));
+    // The timer belongs to an event loop: it is told there.
+    if (news_ == nullptr) return;
+    asio::post(news_->get_executor(), [this] {
+      const std::lock_guard posted_lock(mutex_);
+      if (news_ != nullptr) news_->cancel();
+    });
+  }
+  bool has_news() {
+    const std::lock_guard lock(mutex_);
+    return !pieces_.empty();
+  }
+
+  std::mutex mutex_;
+  std::deque<std::optional<std::string>> pieces_;
+  asio::steady_timer* news_ = nullptr;
+};
+
 class TestServer {
  public:
   explicit TestServer(ListenerOptions options = {}) {
@@ -63,6 +129,11 @@ class TestServer {
   Gate entered;  ///< opens when a request for /wait is being handled
   Gate release;  ///< lets such requests end
 
+  Outbox outbox;                    ///< what /pushed streams, and what /poll waits for
+  std::atomic<int> pieces_made{0};  ///< by streams of /pieces/…
+  std::atomic<int> streams_open{0};
+  const SharedText shared = std::make_shared<const std::string>(16'000'000, 's');  ///< for /shared
+
   /// Tells the conditions apart by status, as the server's own table does.
   static Response refusal(const Error& error) {
     Response response;
@@ -78,8 +149,66 @@ class TestServer {
   }
 
  private:
+  /// Counts the streams that exist.
+  class Stream : public BodyStream {
+   public:
+    explicit Stream(TestServer& server) : server_(server) { ++server_.streams_open; }
+    ~Stream() override { --server_.streams_open; }
+
+   protected:
+    TestServer& server_;
+  };
+
+  class Pieces final : public Stream {
+   public:
+    Pieces(TestServer& server, std::size_t count, std::size_t size)
+        : Stream(server), count_(count), size_(size) {}
+    asio::awaitable<SharedText> next() override {
+      if (count_-- == 0) co_return nullptr;
+      ++server_.pieces_made;
+      co_return std::make_shared<const std::string>(size_, 'p');
+    }
+
+   private:
+    std::size_t count_;
+    std::size_t size_;
+  };
+
+  class Pushed final : public Stream {
+   public:
+    Pushed(TestServer& server, Client& client) : Stream(server), client_(client) {}
+    asio::awaitable<SharedText> next() override {
+      auto piece = co_await server_.outbox.take(client_);
+      if (piece && *piece == "throw") throw std::runtime_error("on purpose");
+      co_return piece;
+    }
+
+   private:
+    Client& client_;
+  };
+
   asio::awaitable<Response> answer(Request& request) {
     Response response;
+    if (request.target.starts_with("/pieces/")) {
+      const std::string numbers(request.target.substr(8));
+      response.stream = std::make_unique<Pieces>(*this, std::stoul(numbers),
+                                                 std::stoul(numbers.substr(numbers.find('/') + 1)));
+      co_return response;
+    }
+    if (request.target == "/pushed") {
+      response.add("content-type", "text/plain");
+      response.stream = std::make_unique<Pushed>(*this, *request.client);
+      co_return response;
+    }
+    if (request.target == "/poll") {
+      const auto piece = co_await outbox.take(*request.client);
+      response.body = piece ? *piece : "nothing";
+      co_return response;
+    }
+    if (request.target == "/shared") {
+      response.shared_body = shared;
+      co_return response;
+    }
     if (request.target == "/big") {
       response.body.assign(4'000'000, 'b');
     } else if (request.target.starts_with("/status/")) {
