@@ -8,6 +8,7 @@ find_package(nlohmann_json REQUIRED)
 find_package(fmt REQUIRED)
 find_package(spdlog REQUIRED)
 find_package(CLI11 REQUIRED)
+find_package(CURL REQUIRED)
 find_package(prometheus-cpp REQUIRED COMPONENTS core)
 find_package(GTest REQUIRED)
 find_package(Threads REQUIRED)
@@ -39,7 +40,7 @@ function(orrery_module name)
   file(GLOB sources CONFIGURE_DEPENDS ${dir}/*.cc)
   set(tests ${sources})
   set(fuzzers ${sources})
-  list(FILTER sources EXCLUDE REGEX "_(test|fuzz)\\.cc$")
+  list(FILTER sources EXCLUDE REGEX "(_(test|fuzz)|/main)\\.cc$")
   list(FILTER tests INCLUDE REGEX "_test\\.cc$")
   list(FILTER fuzzers INCLUDE REGEX "_fuzz\\.cc$")
   list(TRANSFORM arg_DEPS PREPEND orrery_ OUTPUT_VARIABLE deps)
@@ -71,4 +72,16 @@ function(orrery_module name)
       set_tests_properties(fuzz.${target} PROPERTIES LABELS fuzz TIMEOUT 120)
     endif()
   endforeach()
+endfunction()
+
+# orrery_explorer(TARGET): the files of explorer/ become part of TARGET.
+function(orrery_explorer target)
+  file(GLOB files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/explorer/*.html ${PROJECT_SOURCE_DIR}/explorer/*.js
+                                    ${PROJECT_SOURCE_DIR}/explorer/*.css ${PROJECT_SOURCE_DIR}/explorer/*.svg)
+  set(out ${CMAKE_BINARY_DIR}/explorer_files.cc)
+  add_custom_command(OUTPUT ${out}
+    COMMAND ${CMAKE_COMMAND} -DOUT=${out} "-DFILES=${files}" -P ${PROJECT_SOURCE_DIR}/cmake/embed.cmake
+    DEPENDS ${files} ${PROJECT_SOURCE_DIR}/cmake/embed.cmake
+    COMMENT "Embedding the explorer" VERBATIM)
+  target_sources(${target} PRIVATE ${out})
 endfunction()

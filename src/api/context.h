@@ -36,6 +36,7 @@ struct Context {
   const catalog::Range* range = nullptr;
 
   Charge charge = kRefused;
+  bool is_batch = false;  ///< whose failures carry no x-ms-content-path: .NET's client counts on it
 
   std::string_view header(HeaderName name) const { return request.header(name); }
   /// "true" in any case. BadRequest, naming the header, for anything else but "false" or nothing.

@@ -1,5 +1,6 @@
 #include "api/document_request.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include <fmt/format.h>
@@ -122,6 +123,11 @@ Result<std::optional<PartitionKey>> key_header(const Context& context) {
 
 Result<PartitionKey> required_key(const Context& context, const ContainerDefinition& definition) {
   ORRERY_TRY(auto key, key_header(context));
+  return required_key(definition, std::move(key));
+}
+
+Result<PartitionKey> required_key(const ContainerDefinition& definition,
+                                  std::optional<PartitionKey> key) {
   if (definition.partition_key().paths.empty()) {
     if (key && !names_no_key(*key)) {
       return key_mismatch("The container has no partition key: send [] or nothing.");
@@ -180,12 +186,13 @@ Result<PointTarget> point_target(const Services& services, Context& context) {
   return target;
 }
 
-Result<Intake> take_in_document(const Context& context, const catalog::Container& container) {
-  const ContainerDefinition& definition = container.definition;
+Result<Intake> take_in_document(const ContainerDefinition& definition, std::string_view text,
+                                const std::optional<PartitionKey>& named) {
   const auto paths = wanted_paths(definition);
-  ORRERY_TRY(const auto document, json::DocumentText::parse(context.request.body, paths));
+  ORRERY_TRY(const auto document, json::DocumentText::parse(text, paths));
   Intake intake;
-  ORRERY_TRY(intake.write.new_id, document.id());
+  partition::NewVersion& version = intake.version;
+  ORRERY_TRY(version.new_id, document.id());
   const json::TtlMember ttl = document.ttl();
   if (definition.default_ttl()) {
     if (ttl.kind == json::TtlMember::Kind::Invalid) {
@@ -196,11 +203,11 @@ Result<Intake> take_in_document(const Context& context, const catalog::Container
     }
   }
   // Kept also while TTL is off: it counts from the moment it is switched on.
-  if (ttl.kind == json::TtlMember::Kind::Valid) intake.write.own_ttl = ttl.seconds;
+  if (ttl.kind == json::TtlMember::Kind::Valid) version.own_ttl = ttl.seconds;
 
   const std::size_t levels = definition.partition_key().paths.size();
   if (levels == 0) {
-    ORRERY_TRY(intake.key, required_key(context, definition));
+    ORRERY_TRY(intake.key, required_key(definition, named));
   } else {
     std::vector<KeyComponent> components;
     components.reserve(levels);
@@ -209,12 +216,11 @@ Result<Intake> take_in_document(const Context& context, const catalog::Container
     }
     PartitionKey in_body(std::move(components));
     ORRERY_TRY(check_key_size(definition.partition_key(), in_body));
-    ORRERY_TRY(const auto in_header, key_header(context));
-    ORRERY_TRY(intake.key, agreed_key(definition, std::move(in_body), in_header));
+    ORRERY_TRY(intake.key, agreed_key(definition, std::move(in_body), named));
   }
-  intake.write.unique_values = unique_values(document, definition);
-  intake.write.indexed_leaves = indexed_leaves(document, definition);
-  intake.write.open_text = document.open_text();
+  version.unique_values = unique_values(document, definition);
+  version.indexed_leaves = indexed_leaves(document, definition);
+  version.open_text = document.open_text();
   return intake;
 }
 
@@ -228,7 +234,10 @@ Result<> check_write_headers(const Context& context) {
                       name.text));
     }
   }
-  const auto directive = context.header(headers::kIndexingDirective);
+  return check_indexing_directive(context.header(headers::kIndexingDirective));
+}
+
+Result<> check_indexing_directive(std::string_view directive) {
   if (directive.empty()) return {};
   for (const auto known : {"Default", "Include", "Exclude"}) {
     if (equal_ignoring_case(directive, known)) return {};
@@ -236,6 +245,39 @@ Result<> check_write_headers(const Context& context) {
   return Error(ErrorCode::BadRequest,
                fmt::format("x-ms-indexing-directive must be Default, Include or Exclude, not '{}'.",
                            directive));
+}
+
+bool wants_minimal(const Context& context) {
+  std::string_view list = context.header(headers::kPrefer);
+  while (!list.empty()) {
+    auto preference = list.substr(0, list.find(','));
+    list.remove_prefix(std::min(list.size(), preference.size() + 1));
+    preference = preference.substr(0, preference.find(';'));  // Parameters of it mean nothing here.
+    while (preference.starts_with(' ')) preference.remove_prefix(1);
+    while (preference.ends_with(' ')) preference.remove_suffix(1);
+    if (equal_ignoring_case(preference, "return=minimal")) return true;
+  }
+  return false;
+}
+
+OperationStatus status_of(const partition::Written& written,
+                          const ContainerDefinition& definition) {
+  using Kind = partition::Written::Kind;
+  const std::size_t unique_keys = definition.unique_keys().size();
+  const auto leaves = written.header.indexed_leaves;
+  switch (written.kind) {
+    case Kind::Created:
+      return {201, create_charge(written.text_size, leaves, unique_keys)};
+    case Kind::Replaced:
+      return {200, replace_charge(written.text_size, leaves, unique_keys)};
+    case Kind::Deleted:
+      return {204, create_charge(written.text_size, leaves, unique_keys)};
+    case Kind::Read:
+      return {200, read_charge(written.text_size)};
+    case Kind::NotModified:
+      return {304, kRefused};
+  }
+  return {};
 }
 
 partition::Rules make_rules(const ContainerDefinition& definition) {

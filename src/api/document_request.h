@@ -4,8 +4,10 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "api/charge.h"
 #include "api/context.h"
 #include "api/services.h"
 #include "base/result.h"
@@ -22,6 +24,9 @@ Result<std::optional<PartitionKey>> key_header(const Context& context);
 /// The full key that a point request must name. PartitionKeyMismatch when it has another number of
 /// components than the container; BadRequest when it is absent or too long.
 Result<PartitionKey> required_key(const Context& context, const ContainerDefinition& definition);
+/// The same of a key that was named elsewhere, if one was.
+Result<PartitionKey> required_key(const ContainerDefinition& definition,
+                                  std::optional<PartitionKey> named);
 
 /// Where documents of that key live.
 struct KeyPlace {
@@ -41,15 +46,30 @@ struct PointTarget {
 };
 Result<PointTarget> point_target(const Services& services, Context& context);
 
-/// A body, checked against the container: a Write that lacks only its kind and what it addresses.
+/// A document's text, checked against the container: what a write makes of it, and its key.
 struct Intake {
-  partition::Write write;
+  partition::NewVersion version;
   PartitionKey key;
 };
-Result<Intake> take_in_document(const Context& context, const catalog::Container& container);
+/// `named` is the key that goes with the document, in a header or beside it in a batch; without one
+/// the document's own counts. BadRequest; PartitionKeyMismatch when they do not agree.
+Result<Intake> take_in_document(const ContainerDefinition& definition, std::string_view text,
+                                const std::optional<PartitionKey>& named);
 
 /// Request headers of writes that are valid but ask for what this server lacks, or are not valid.
 Result<> check_write_headers(const Context& context);
+/// Default, Include, Exclude, or nothing. BadRequest.
+Result<> check_indexing_directive(std::string_view directive);
+
+/// Prefer: return=minimal. No body is wanted in return.
+bool wants_minimal(const Context& context);
+
+/// What a write or read in a transaction is answered with.
+struct OperationStatus {
+  int status;
+  Charge charge;
+};
+OperationStatus status_of(const partition::Written& written, const ContainerDefinition& definition);
 
 /// The rules that transactions on a container of this definition follow.
 partition::Rules make_rules(const ContainerDefinition& definition);

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 #include <boost/asio/thread_pool.hpp>
 
+#include "api/feed_push.h"
 #include "api/test_request.h"
 #include "catalog/catalog.h"
 #include "partition/test_environment.h"
@@ -22,11 +23,11 @@ using testing::IsEmpty;
 class IntakeTest : public testing::Test {
  protected:
   Result<Intake> take(std::string_view body, std::string_view key = "") {
-    TestRequest request("POST", "/dbs/d/colls/c/docs");
-    request.body(body);
-    if (!key.empty()) request.header(headers::kPartitionKey, key);
-    const auto context = request.context(container);
-    return take_in_document(context, *container);
+    std::optional<PartitionKey> named;
+    if (!key.empty()) {
+      ORRERY_TRY(named, PartitionKey::parse(key));
+    }
+    return take_in_document(container->definition, body, named);
   }
   Intake taken(std::string_view body, std::string_view key = "") {
     auto intake = take(body, key);
@@ -48,18 +49,18 @@ class IntakeTest : public testing::Test {
 
 TEST_F(IntakeTest, ADocumentBecomesAWriteWithItsIdTextAndKey) {
   const auto intake = taken(R"({"id":"a","pk":"x","n":1})", R"(["x"])");
-  EXPECT_EQ(intake.write.new_id, "a");
-  EXPECT_EQ(intake.write.open_text, R"({"id":"a","pk":"x","n":1)");
+  EXPECT_EQ(intake.version.new_id, "a");
+  EXPECT_EQ(intake.version.open_text, R"({"id":"a","pk":"x","n":1)");
   EXPECT_EQ(intake.key.to_json(), R"(["x"])");
-  EXPECT_EQ(intake.write.own_ttl, storage::kTtlAbsent);
-  EXPECT_EQ(intake.write.indexed_leaves, 3u);
-  EXPECT_THAT(intake.write.unique_values, IsEmpty());
+  EXPECT_EQ(intake.version.own_ttl, storage::kTtlAbsent);
+  EXPECT_EQ(intake.version.indexed_leaves, 3u);
+  EXPECT_THAT(intake.version.unique_values, IsEmpty());
 }
 
 TEST_F(IntakeTest, SystemPropertiesOfTheBodyAreTheServers) {
   const auto intake =
       taken(R"({"id":"a","_rid":"x","_etag":"y","_ts":1,"_self":"s","pk":"x"})", R"(["x"])");
-  EXPECT_EQ(intake.write.open_text, R"({"id":"a","pk":"x")");
+  EXPECT_EQ(intake.version.open_text, R"({"id":"a","pk":"x")");
 }
 
 TEST_F(IntakeTest, ABodyThatIsNoDocumentIsRefused) {
@@ -113,12 +114,12 @@ TEST_F(IntakeTest, NestedKeysAreFound) {
 // ── TTL ──────────────────────────────────────────────────────────────────────────────────────────
 
 TEST_F(IntakeTest, ATtlIsKeptAlsoWhileTtlIsOffAndCheckedOnlyWhileItIsOn) {
-  EXPECT_EQ(taken(R"({"id":"a","pk":"x","ttl":60})").write.own_ttl, 60);
-  EXPECT_EQ(taken(R"({"id":"a","pk":"x","ttl":"soon"})").write.own_ttl, storage::kTtlAbsent);
+  EXPECT_EQ(taken(R"({"id":"a","pk":"x","ttl":60})").version.own_ttl, 60);
+  EXPECT_EQ(taken(R"({"id":"a","pk":"x","ttl":"soon"})").version.own_ttl, storage::kTtlAbsent);
   container = test_container(kHashKey + R"(,"defaultTtl":-1)");
-  EXPECT_EQ(taken(R"({"id":"a","pk":"x","ttl":60})").write.own_ttl, 60);
-  EXPECT_EQ(taken(R"({"id":"a","pk":"x","ttl":-1})").write.own_ttl, storage::kTtlNever);
-  EXPECT_EQ(taken(R"({"id":"a","pk":"x"})").write.own_ttl, storage::kTtlAbsent);
+  EXPECT_EQ(taken(R"({"id":"a","pk":"x","ttl":60})").version.own_ttl, 60);
+  EXPECT_EQ(taken(R"({"id":"a","pk":"x","ttl":-1})").version.own_ttl, storage::kTtlNever);
+  EXPECT_EQ(taken(R"({"id":"a","pk":"x"})").version.own_ttl, storage::kTtlAbsent);
   for (const auto* ttl : {"0", "-2", "1.5", "\"60\"", "2147483648", "{}"}) {
     EXPECT_EQ(refusal(R"({"id":"a","pk":"x","ttl":)" + std::string(ttl) + "}"),
               ErrorCode::BadRequest)
@@ -132,7 +133,7 @@ TEST_F(IntakeTest, UniqueValuesAreOneTuplePerKeyAndTellDifferentValuesApart) {
   container = test_container(
       kHashKey + R"(,"uniqueKeyPolicy":{"uniqueKeys":[{"paths":["/a","/b/c"]},{"paths":["/d"]}]})");
   const auto values = [&](const std::string& members) {
-    auto unique = taken(R"({"id":"1","pk":"x")" + members + "}").write.unique_values;
+    auto unique = taken(R"({"id":"1","pk":"x")" + members + "}").version.unique_values;
     EXPECT_EQ(unique.size(), 2u);
     return unique;
   };
@@ -151,9 +152,9 @@ TEST_F(IntakeTest, TheRulesOfAContainerFindTheSameValuesInAStoredDocument) {
   EXPECT_EQ(container->rules.default_ttl, 5);
   ASSERT_TRUE(container->rules.unique_values_of);
   const auto intake = taken(R"({"id":"1","pk":"x","a":"é","b":{"c":1e3}})");
-  EXPECT_EQ((*container->rules.unique_values_of)(intake.write.open_text +
+  EXPECT_EQ((*container->rules.unique_values_of)(intake.version.open_text +
                                                  R"(,"_rid":"r","_self":"s","_etag":"e","_ts":1})"),
-            intake.write.unique_values);
+            intake.version.unique_values);
   EXPECT_FALSE(test_container(kHashKey)->rules.unique_values_of);
 }
 
@@ -161,7 +162,7 @@ TEST_F(IntakeTest, OnlyIndexedLeavesAreCountedAndTheIdAlwaysIs) {
   container = test_container(
       kHashKey +
       R"(,"indexingPolicy":{"includedPaths":[{"path":"/a/*"}],"excludedPaths":[{"path":"/*"}]})");
-  EXPECT_EQ(taken(R"({"id":"1","pk":"x","a":{"b":1,"c":[2,3]},"d":4})").write.indexed_leaves, 4u);
+  EXPECT_EQ(taken(R"({"id":"1","pk":"x","a":{"b":1,"c":[2,3]},"d":4})").version.indexed_leaves, 4u);
 }
 
 // ── headers ──────────────────────────────────────────────────────────────────────────────────────
@@ -244,8 +245,18 @@ class PointTargetTest : public testing::Test {
     const auto database = catalog->create_database("d", {}).value();
     container =
         catalog->create_container(database->rid, test_container(kHashKey)->definition, {}).value();
-    services.reset(
-        new Services{*catalog, home.store(), blocking, home.clock(), page_ahead, "", "", {}, {}});
+    services.reset(new Services{*catalog,
+                                home.store(),
+                                blocking,
+                                blocking,
+                                home.clock(),
+                                page_ahead,
+                                reader,
+                                push,
+                                "",
+                                "",
+                                {},
+                                {}});
   }
   ~PointTargetTest() override {
     catalog->stop();
@@ -269,6 +280,9 @@ class PointTargetTest : public testing::Test {
 
   partition::TestEnvironment home;
   boost::asio::thread_pool blocking{1};
+  feed::LiveMaps live_maps{home.store(), blocking};
+  feed::Reader reader{home.store(), live_maps};
+  FeedPush push{blocking};
   PageAhead page_ahead;
   std::unique_ptr<catalog::Catalog> catalog;
   catalog::ContainerPtr container;

@@ -1,5 +1,5 @@
-// Point operations on documents: create, upsert, read, replace, delete, and delete by partition
-// key.
+// Point operations on documents: create, upsert, read, replace, patch, delete, and delete by
+// partition key.
 #include <algorithm>
 #include <utility>
 
@@ -8,6 +8,7 @@
 #include "api/addressing.h"
 #include "api/document_request.h"
 #include "api/handlers.h"
+#include "api/patch.h"
 #include "api/reply.h"
 #include "base/header_name.h"
 #include "partition/reader.h"
@@ -27,19 +28,6 @@ Error missing() {
                "Resource Not Found. No document with this id exists under this partition key.");
 }
 
-bool wants_minimal(const Context& context) {
-  std::string_view list = context.header(headers::kPrefer);
-  while (!list.empty()) {
-    auto preference = list.substr(0, list.find(','));
-    list.remove_prefix(std::min(list.size(), preference.size() + 1));
-    preference = preference.substr(0, preference.find(';'));  // Parameters of it mean nothing here.
-    while (preference.starts_with(' ')) preference.remove_prefix(1);
-    while (preference.ends_with(' ')) preference.remove_suffix(1);
-    if (equal_ignoring_case(preference, "return=minimal")) return true;
-  }
-  return false;
-}
-
 void add_item_headers(http::Response& response, const Context& context, Lsn lsn, Lsn item_lsn) {
   add_range_headers(response, context, *context.range, lsn);
   add_item_lsn(response, item_lsn);
@@ -49,23 +37,10 @@ void add_item_headers(http::Response& response, const Context& context, Lsn lsn,
 
 http::Response written_reply(Context& context, const partition::Committed& committed,
                              const Written& written) {
-  const std::size_t unique_keys = context.container->definition.unique_keys().size();
-  const auto leaves = written.header.indexed_leaves;
-  int status = 204;
-  switch (written.kind) {
-    case Written::Kind::Created:
-      status = 201;
-      context.charge = create_charge(written.text_size, leaves, unique_keys);
-      break;
-    case Written::Kind::Replaced:
-      status = 200;
-      context.charge = replace_charge(written.text_size, leaves, unique_keys);
-      break;
-    case Written::Kind::Deleted:
-      context.charge = create_charge(written.text_size, leaves, unique_keys);
-      break;
-  }
-  auto response = reply(context, status, wants_minimal(context) ? std::string() : written.text);
+  const OperationStatus outcome = status_of(written, context.container->definition);
+  context.charge = outcome.charge;
+  auto response =
+      reply(context, outcome.status, wants_minimal(context) ? std::string() : written.text);
   if (written.kind != Written::Kind::Deleted) {
     response.add(headers::kEtag.text, written.etag().text());
   }
@@ -139,9 +114,11 @@ Result<> resolve_number(const Services& services, PartitionNumber partition, Poi
 Async<> resolve_target(Services& services, const Context& context, PointTarget& target) {
   if (!target.number) co_return Result<>();
   const auto partition = context.range->partition->number();
-  co_return co_await run_blocking(services.blocking, [&services, partition, &target] {
+  const auto resolved = co_await run_blocking(services.blocking, [&services, partition, &target] {
     return resolve_number(services, partition, target);
   });
+  ORRERY_CO_TRY(check_in_place(*context.range));
+  co_return resolved;
 }
 
 Async<http::Response> commit(Context& context, Write write) {
@@ -159,12 +136,14 @@ Async<http::Response> create(Services& services, Context& context) {
   ORRERY_CO_TRY(const auto container, find_container(services, context, ErrorCode::OwnerNotFound));
   ORRERY_CO_TRY(check_write_headers(context));
   ORRERY_CO_TRY(const bool upsert, context.flag(headers::kIsUpsert));
-  ORRERY_CO_TRY(auto intake, take_in_document(context, *container));
+  ORRERY_CO_TRY(const auto named, key_header(context));
+  ORRERY_CO_TRY(auto intake, take_in_document(container->definition, context.request.body, named));
   KeyPlace place = place_of(container->definition, intake.key);
   route(context, place.epk);
-  Write& write = intake.write;
+  Write write;
   write.kind = upsert ? Write::Kind::Upsert : Write::Kind::Create;
-  write.key = {std::move(place.epk.bytes), std::move(place.canonical), write.new_id};
+  write.key = {std::move(place.epk.bytes), std::move(place.canonical), intake.version.new_id};
+  write.version = std::move(intake.version);
   if (upsert) write.if_match = context.header(headers::kIfMatch);
   co_return co_await commit(context, std::move(write));
 }
@@ -173,13 +152,30 @@ Async<http::Response> replace(Services& services, Context& context) {
   ORRERY_CO_TRY(const auto container, find_container(services, context, ErrorCode::OwnerNotFound));
   ORRERY_CO_TRY(check_write_headers(context));
   ORRERY_CO_TRY(auto target, point_target(services, context));
-  ORRERY_CO_TRY(auto intake, take_in_document(context, *container));
+  ORRERY_CO_TRY(const auto named, key_header(context));
+  ORRERY_CO_TRY(auto intake, take_in_document(container->definition, context.request.body, named));
   ORRERY_CO_TRY(co_await resolve_target(services, context, target));
-  Write& write = intake.write;
+  Write write;
   write.kind = Write::Kind::Replace;
   write.key = std::move(target.key);
   write.number = target.number;
+  write.version = std::move(intake.version);
   write.if_match = context.header(headers::kIfMatch);
+  co_return co_await commit(context, std::move(write));
+}
+
+Async<http::Response> patch(Services& services, Context& context) {
+  ORRERY_CO_TRY(const auto container, find_container(services, context, ErrorCode::OwnerNotFound));
+  ORRERY_CO_TRY(check_write_headers(context));
+  ORRERY_CO_TRY(auto target, point_target(services, context));
+  ORRERY_CO_TRY(auto change, read_patch(container, context.request.body));
+  ORRERY_CO_TRY(co_await resolve_target(services, context, target));
+  Write write;
+  write.kind = Write::Kind::Patch;
+  write.key = std::move(target.key);
+  write.number = target.number;
+  write.if_match = context.header(headers::kIfMatch);
+  write.change = std::move(change);
   co_return co_await commit(context, std::move(write));
 }
 
@@ -212,6 +208,7 @@ Async<http::Response> read(Services& services, Context& context) {
       return read_target(services, *container, partition.number(), target, condition, Tier::Disk);
     });
   }
+  ORRERY_CO_TRY(check_in_place(*context.range));
   if (result.lookup == Lookup::Missing) co_return missing();
   if (result.lookup != Lookup::Found) {
     co_return Error(ErrorCode::Unavailable, "the document could not be read from the disk");

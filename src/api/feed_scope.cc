@@ -11,7 +11,41 @@
 namespace orrery::api {
 namespace {
 
-/// `<id>` or `<container rid>,<id>`.
+/// A bound of either end. It may have an odd number of digits: for EPKs, which are whole bytes, "3"
+/// lies where "30" does.
+Result<Epk> epk_bound(HeaderName name, std::string_view hex) {
+  std::string digits(hex);
+  if (digits.size() % 2 != 0) digits.push_back('0');
+  auto bound = Epk::from_hex(digits);
+  if (!bound) {
+    return Error(ErrorCode::BadRequest,
+                 fmt::format("The header {} is '{}', but must be hex digits, at most {} of them.",
+                             name.text, hex.substr(0, 64), Epk::kBytesMax * 2));
+  }
+  return bound;
+}
+
+Result<std::optional<EpkRange>> epk_bounds(const Context& context) {
+  const auto start = context.header(headers::kStartEpk);
+  const auto end = context.header(headers::kEndEpk);
+  if (end.empty()) {
+    if (start.empty()) return std::optional<EpkRange>();
+    return Error(ErrorCode::BadRequest,
+                 "x-ms-start-epk needs x-ms-end-epk beside it: the end of the part to read, "
+                 "exclusive.");
+  }
+  EpkRange bounds;
+  ORRERY_TRY(bounds.min, epk_bound(headers::kStartEpk, start));
+  ORRERY_TRY(bounds.max, epk_bound(headers::kEndEpk, end));
+  if (!(bounds.min < bounds.max)) {
+    return Error(ErrorCode::BadRequest,
+                 fmt::format("x-ms-start-epk '{}' must be below x-ms-end-epk '{}'.", start, end));
+  }
+  return std::optional(std::move(bounds));
+}
+
+}  // namespace
+
 Result<const catalog::Range*> named_range(const Context& context,
                                           const catalog::Container& container) {
   std::string_view header = context.header(headers::kPartitionKeyRangeId);
@@ -27,7 +61,9 @@ Result<const catalog::Range*> named_range(const Context& context,
   }
   std::uint32_t number = 0;
   const auto [end, failure] = std::from_chars(header.data(), header.data() + header.size(), number);
-  const bool valid = failure == std::errc() && end == header.data() + header.size();
+  // Exactly as it was given out: "00" is no range.
+  const bool valid = failure == std::errc() && end == header.data() + header.size() &&
+                     (header.size() == 1 || header.front() != '0');
   const auto* range = valid ? container.ranges.find(RangeId{number}) : nullptr;
   if (range == nullptr) {
     return Error(
@@ -38,27 +74,6 @@ Result<const catalog::Range*> named_range(const Context& context,
   }
   return range;
 }
-
-Result<std::optional<EpkRange>> epk_bounds(const Context& context) {
-  const auto start = context.header(headers::kStartEpk);
-  const auto end = context.header(headers::kEndEpk);
-  if (end.empty()) {
-    if (start.empty()) return std::optional<EpkRange>();
-    return Error(ErrorCode::BadRequest,
-                 "x-ms-start-epk needs x-ms-end-epk beside it: the end of the part to read, "
-                 "exclusive.");
-  }
-  EpkRange bounds;
-  ORRERY_TRY(bounds.min, Epk::from_hex(start));
-  ORRERY_TRY(bounds.max, Epk::from_hex(end));
-  if (!(bounds.min < bounds.max)) {
-    return Error(ErrorCode::BadRequest,
-                 fmt::format("x-ms-start-epk '{}' must be below x-ms-end-epk '{}'.", start, end));
-  }
-  return std::optional(std::move(bounds));
-}
-
-}  // namespace
 
 Result<FeedScope> feed_scope(Context& context, const catalog::Container& container) {
   FeedScope scope;

@@ -18,6 +18,11 @@ struct FeedScope {
   std::optional<std::string> partition_key;   ///< only documents of this key (canonical)
 };
 
+/// The range of x-ms-documentdb-partitionkeyrangeid, `<id>` or `<container rid>,<id>`; null when
+/// the request has none. RangeGone, NameCacheStale.
+Result<const catalog::Range*> named_range(const Context& context,
+                                          const catalog::Container& container);
+
 /// By the key header (full or prefix), the range id, and the EPK bounds of the request. RangeGone
 /// when the range is not there, NameCacheStale when it is another container's, BadRequest for what
 /// is malformed.

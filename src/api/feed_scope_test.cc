@@ -119,7 +119,24 @@ TEST_F(FeedScopeTest, BrokenEpkBoundsAreRefused) {
   EXPECT_EQ(with("20", "20"), ErrorCode::BadRequest);
   EXPECT_EQ(with("30", "20"), ErrorCode::BadRequest);
   EXPECT_EQ(with("xy", "20"), ErrorCode::BadRequest);
-  EXPECT_EQ(with("1", "20"), ErrorCode::BadRequest);
+  EXPECT_EQ(with("", std::string(2000, 'A').c_str()), ErrorCode::BadRequest);
+}
+
+TEST_F(FeedScopeTest, ABoundMayHaveAnOddNumberOfDigits) {
+  // "3" lies between "2FFF…" and "30": for EPKs of whole bytes that is where "30" does.
+  request.header(headers::kStartEpk, "1").header(headers::kEndEpk, "3");
+  const auto made = scope();
+  ASSERT_TRUE(made.epks);
+  EXPECT_EQ(made.epks->min.hex(), "10");
+  EXPECT_EQ(made.epks->max.hex(), "30");
+}
+
+TEST_F(FeedScopeTest, ARangeIsNamedExactlyAsItWasGivenOut) {
+  for (const char* id : {"00", "01", "99", "-1", "4294967296"}) {
+    request = TestRequest();
+    request.header(headers::kPartitionKeyRangeId, id);
+    EXPECT_EQ(refusal(), ErrorCode::RangeGone) << id;
+  }
 }
 
 TEST_F(FeedScopeTest, ABrokenKeyIsRefused) {

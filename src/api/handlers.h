@@ -34,7 +34,11 @@ namespace documents {
 Async<http::Response> create(Services& services, Context& context);
 Async<http::Response> read(Services& services, Context& context);
 Async<http::Response> replace(Services& services, Context& context);
+/// Partial update.
+Async<http::Response> patch(Services& services, Context& context);
 Async<http::Response> remove(Services& services, Context& context);
+/// Transactional batch and bulk: POST …/docs with x-ms-cosmos-is-batch-request.
+Async<http::Response> batch(Services& services, Context& context);
 /// POST …/operations/partitionkeydelete
 Async<http::Response> remove_all_of_key(Services& services, Context& context);
 /// GET …/docs, and the query `SELECT * FROM c`.
@@ -42,9 +46,17 @@ Async<http::Response> read_feed(Services& services, Context& context);
 Async<http::Response> query(Services& services, Context& context);
 }  // namespace documents
 
+namespace topology {
+/// POST …/operations/split and …/operations/merge
+Async<http::Response> split(Services& services, Context& context);
+Async<http::Response> merge(Services& services, Context& context);
+}  // namespace topology
+
 namespace ranges {
 Result<http::Response> list(Services& services, Context& context);
 Result<http::Response> read(Services& services, Context& context);
+/// The list of all ranges of the container.
+http::Response show(Context& context, const catalog::Container& container);
 }  // namespace ranges
 
 namespace offers {

@@ -42,8 +42,10 @@ std::optional<FeedPage> PageAhead::take(std::string_view key,
   // Posted before whoever waits for it, so that it cannot be waiting for a thread that we hold.
   auto page = entry.page.get();
   if (!page || entry.container != container) return {};
-  const bool current = std::ranges::all_of(
-      page->heads, [](const auto& each) { return each.first->partition->head() == each.second; });
+  const bool current = std::ranges::all_of(page->heads, [](const auto& each) {
+    const auto& partition = *each.first->partition;
+    return !partition.retired() && partition.head() == each.second;
+  });
   if (!current) return {};
   return std::move(*page);
 }

@@ -16,6 +16,7 @@
 
 #include "base/result.h"
 #include "catalog/catalog.h"
+#include "feed/page.h"
 #include "protocol/continuation.h"
 
 namespace orrery::api {
@@ -25,13 +26,16 @@ struct FeedPage {
   std::string body;
   std::size_t count = 0;
   std::optional<ReadFeedPosition> next;
+  /// Of the change feed, instead of `body` and `next`.
+  feed::Page change;
+  UnixSeconds resolved_at_head = 0;
   /// Each range that was looked at, with its head before it was.
   std::vector<std::pair<const catalog::Range*, Lsn>> heads;
 };
 
-/// Clients that read a container from end to end ask for page after page: the next one is read while
-/// this one is on its way. It is used only if no range has changed since; otherwise it could hide a
-/// write that the client has been told of.
+/// Clients that read a container from end to end ask for page after page: the next one is read
+/// while this one is on its way. It is used only if no range has changed since; otherwise it could
+/// hide a write that the client has been told of.
 ///
 /// Thread-safe. Keeps a few pages at the most, and none for long.
 class PageAhead {

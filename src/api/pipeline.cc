@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "api/explorer.h"
 #include "api/reply.h"
 #include "api/router.h"
 #include "base/async.h"
@@ -97,8 +98,9 @@ Async<http::Response> Pipeline::respond(Context& context) {
 Async<http::Response> Pipeline::respond_own(Context& context) {
   const std::string& path = context.path.text;
   const http::Request& request = context.request;
+  auto page = explorer::serve(context);
   const bool known = path == "_health" || path == "_ready" || path == "_metrics" ||
-                     path == "_explorer/emulator.pem";
+                     path == "_explorer/emulator.pem" || page;
   if (!known) {
     // A stranger learns nothing about what is here and what is not.
     ORRERY_CO_TRY(authenticator_.authenticate(request, nullptr));
@@ -107,6 +109,7 @@ Async<http::Response> Pipeline::respond_own(Context& context) {
   if (request.method != "GET") {
     co_return Error(ErrorCode::MethodNotAllowed, fmt::format("/{} can only be read (GET).", path));
   }
+  if (page) co_return std::move(*page);
   if (path == "_health") {
     co_return reply(context, 200, R"({"status":"alive"})");
   }

@@ -31,6 +31,28 @@ std::string to_json(const catalog::Container& container, const catalog::Range& r
       range.ts, range.partition->head().value);
 }
 
+http::Response to_response(Context& context, const catalog::Container& container,
+                           const std::vector<const catalog::Range*>& shown) {
+  std::string body;
+  open_feed(body, container.rid_text, "PartitionKeyRanges");
+  for (std::size_t i = 0; i < shown.size(); ++i) {
+    if (i > 0) body.push_back(',');
+    body += to_json(container, *shown[i]);
+  }
+  close_feed(body, shown.size());
+  auto response = reply(context, 200, std::move(body));
+  response.add(headers::kEtag.text, map_etag(container.ranges.version()));
+  response.add(headers::kItemCount.text, shown.size());
+  response.add(headers::kSchemaVersion.text, "1.1");
+  return response;
+}
+
+std::vector<const catalog::Range*> all_ranges(const catalog::RangeMap& map) {
+  std::vector<const catalog::Range*> all;
+  for (const catalog::Range& range : map.all()) all.push_back(&range);
+  return all;
+}
+
 bool is_incremental(const Context& context) { return !context.header(headers::kAIm).empty(); }
 
 }  // namespace
@@ -42,14 +64,14 @@ Result<http::Response> list(Services& services, Context& context) {
   const std::string etag = map_etag(map.version());
   const auto condition = context.header(headers::kIfNoneMatch);
 
-  std::vector<const catalog::Range*> shown;
-  for (const catalog::Range& range : map.all()) shown.push_back(&range);
+  auto shown = all_ranges(map);
   std::optional<std::string> continuation;
   if (is_incremental(context)) {
     if (condition == etag || condition == map_etag(map.version()).substr(1, etag.size() - 2)) {
       auto response = reply(context, 304);
       response.add(headers::kEtag.text, etag);
       response.add(headers::kItemCount.text, "0");
+      response.add(headers::kSchemaVersion.text, "1.1");
       return response;
     }
     // An older version of the map: what came since. One that we never gave out: everything.
@@ -75,18 +97,13 @@ Result<http::Response> list(Services& services, Context& context) {
     }
   }
 
-  std::string body;
-  open_feed(body, container->rid_text, "PartitionKeyRanges");
-  for (std::size_t i = 0; i < shown.size(); ++i) {
-    if (i > 0) body.push_back(',');
-    body += to_json(*container, *shown[i]);
-  }
-  close_feed(body, shown.size());
-  auto response = reply(context, 200, std::move(body));
-  response.add(headers::kEtag.text, etag);
-  response.add(headers::kItemCount.text, shown.size());
+  auto response = to_response(context, *container, shown);
   if (continuation) response.add(headers::kContinuation.text, *continuation);
   return response;
+}
+
+http::Response show(Context& context, const catalog::Container& container) {
+  return to_response(context, container, all_ranges(container.ranges));
 }
 
 Result<http::Response> read(Services& services, Context& context) {

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "api/addressing.h"
+#include "api/change_feed.h"
 #include "api/document_request.h"
 #include "api/feed_scope.h"
 #include "api/handlers.h"
@@ -27,8 +28,66 @@ constexpr std::size_t kPageBytesMax = 4 << 20;
 /// A page that has found little by then ends, and says where to go on.
 constexpr std::chrono::milliseconds kPageTimeMax{1000};
 
+/// Documents of one range that are still to be read.
+struct Piece {
+  const catalog::Range* range;
+  EpkRange epks;
+  DocumentNumber after;
+};
+
+/// What a position leaves, in order. It may stem from other ranges than there are now: one that was
+/// split has been read to the same document in each part, one that was merged only in its own.
+std::vector<Piece> pieces_from(const ReadFeedPosition& at, const catalog::RangeMap& map,
+                               const FeedScope& scope) {
+  std::vector<Piece> stretches;
+  Epk end = at.range_min;
+  const auto add = [&](const Epk& max, DocumentNumber after) {
+    if (max <= end) return;
+    stretches.push_back({nullptr, {end, max}, after});
+    end = max;
+  };
+  if (at.after != DocumentNumber{}) {
+    add(at.range_max.value_or(map.owner_of(at.range_min).epks.max), at.after);
+    if (at.rest) add(at.rest->max, at.rest->after);
+  }
+  add(Epk::max(), DocumentNumber{});
+
+  std::vector<Piece> pieces;
+  for (const catalog::Range* range : scope.ranges) {
+    for (const Piece& stretch : stretches) {
+      EpkRange epks{std::max(range->epks.min, stretch.epks.min),
+                    std::min(range->epks.max, stretch.epks.max)};
+      if (epks.max <= epks.min || (scope.epks && !scope.epks->overlaps(epks))) continue;
+      pieces.push_back({range, std::move(epks), stretch.after});
+    }
+  }
+  return pieces;
+}
+
+/// The position of whoever has read `last` in pieces[at], and nothing of those after it.
+ReadFeedPosition position_in(const std::vector<Piece>& pieces, std::size_t at,
+                             DocumentNumber last) {
+  ReadFeedPosition position{pieces[at].epks.min, last, pieces[at].epks.max, {}};
+  for (std::size_t i = at + 1; i < pieces.size() && pieces[i].after != DocumentNumber{}; ++i) {
+    // A token holds one rest. Where there are more, some documents come again, and none is left
+    // out.
+    const auto after =
+        position.rest ? std::min(position.rest->after, pieces[i].after) : pieces[i].after;
+    position.rest = ReadFeedPosition::Rest{pieces[i].epks.max, after};
+  }
+  return position;
+}
+
+/// Only what lies in the piece, if that is not the whole range anyway.
+std::optional<EpkRange> keys_within(const Piece& piece, const FeedScope& scope) {
+  if (piece.epks == piece.range->epks) return scope.epks;
+  if (!scope.epks) return piece.epks;
+  return EpkRange{std::max(piece.epks.min, scope.epks->min),
+                  std::min(piece.epks.max, scope.epks->max)};
+}
+
 Result<FeedPage> read_page(const Services& services, const catalog::Container& container,
-                           const FeedScope& scope, ReadFeedPosition at,
+                           const FeedScope& scope, const ReadFeedPosition& at,
                            std::optional<std::uint32_t> count_max) {
   FeedPage page;
   // A page without a bound by count is likely to be full.
@@ -42,35 +101,30 @@ Result<FeedPage> read_page(const Services& services, const catalog::Container& c
     page.heads.emplace_back(range, range->partition->head());
   }
   ORRERY_TRY(const auto snapshot, services.store.snapshot());
+  for (const catalog::Range* range : scope.ranges) ORRERY_TRY(check_in_place(*range));
 
   partition::ScanFilter filter;
-  filter.epks = scope.epks;
   filter.partition_key = scope.partition_key;
   filter.default_ttl = container.rules.default_ttl;
   filter.now = services.clock.unix_seconds();
   partition::ScanBudget budget{count_max.value_or(UINT32_MAX), bytes_max,
                                std::chrono::steady_clock::now() + kPageTimeMax};
 
-  for (std::size_t i = 0; i < scope.ranges.size(); ++i) {
-    const catalog::Range& range = *scope.ranges[i];
-    if (range.epks.max <= at.range_min) continue;  // Read on an earlier page.
-    const bool resumed = range.epks.contains(at.range_min);
-    const DocumentNumber after = resumed ? at.after : DocumentNumber{};
+  const auto pieces = pieces_from(at, container.ranges, scope);
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    filter.epks = keys_within(pieces[i], scope);
     ORRERY_TRY(const auto outcome,
-               partition::scan_by_number(snapshot, range.partition->number(), after, filter, budget,
-                                         page.body, page.count));
+               partition::scan_by_number(snapshot, pieces[i].range->partition->number(),
+                                         pieces[i].after, filter, budget, page.body, page.count));
     if (!outcome.exhausted) {
-      page.next = ReadFeedPosition{range.epks.min, outcome.last};
+      page.next = position_in(pieces, i, outcome.last);
       break;
     }
     const bool full = count_max && page.count >= *count_max;
-    const bool more_ranges =
-        std::any_of(scope.ranges.begin() + static_cast<std::ptrdiff_t>(i) + 1, scope.ranges.end(),
-                    [](const auto* later) { return later->partition->documents() > 0; });
-    if (full && more_ranges) {
-      page.next = ReadFeedPosition{scope.ranges[i + 1]->epks.min, DocumentNumber{}};
-      break;
-    }
+    const bool more =
+        std::any_of(pieces.begin() + static_cast<std::ptrdiff_t>(i) + 1, pieces.end(),
+                    [](const Piece& later) { return later.range->partition->documents() > 0; });
+    if (full && more) page.next = position_in(pieces, i + 1, pieces[i + 1].after);
     if (full) break;
   }
   close_feed(page.body, page.count);
@@ -91,18 +145,18 @@ std::string page_key(const Context& context, std::string_view token) {
 /// Reads the page that a request asks for, and begins with the one after it where that is likely to
 /// be asked for next. Blocks.
 Result<FeedPage> read_page_and_ahead(Services& services, const Context& context,
-                                     const FeedScope& scope, ReadFeedPosition position,
+                                     const FeedScope& scope, const ReadFeedPosition& position,
                                      std::optional<std::uint32_t> count_max) {
   const auto container = context.container;
   // Only whole-sale readers hurry. And where documents expire, a page is good for a second only.
   const bool hurried = !count_max && !container->rules.default_ttl;
-  if (!hurried) return read_page(services, *container, scope, std::move(position), count_max);
+  if (!hurried) return read_page(services, *container, scope, position, count_max);
   std::optional<FeedPage> ready;
   if (const auto token = context.header(headers::kContinuation); !token.empty()) {
     ready = services.page_ahead.take(page_key(context, token), container);
   }
   if (!ready) {
-    ORRERY_TRY(ready, read_page(services, *container, scope, std::move(position), count_max));
+    ORRERY_TRY(ready, read_page(services, *container, scope, position, count_max));
   }
   if (ready->next) {
     services.page_ahead.begin(services.blocking,
@@ -193,8 +247,7 @@ bool selects_everything(std::string_view text) {
 Async<http::Response> read_feed(Services& services, Context& context) {
   ORRERY_CO_TRY(find_container(services, context, ErrorCode::OwnerNotFound));
   if (!context.header(headers::kAIm).empty()) {
-    co_return Error(ErrorCode::NotImplemented,
-                    "The change feed (the header A-IM) is not implemented yet.");
+    co_return co_await change_feed(services, context);
   }
   co_return co_await feed(services, context, kFeedPageDefault);
 }

@@ -15,7 +15,6 @@ namespace orrery::api {
 namespace {
 
 /// How long a client should wait before it tries again.
-constexpr std::uint64_t kBusyRetryMs = 20;
 constexpr std::uint64_t kUnavailableRetryMs = 500;
 
 void add_common_headers(http::Response& response, std::string_view activity_id, Charge charge) {
@@ -88,7 +87,7 @@ http::Response error_reply(Context& context, const Error& error) {
   if (context.container) {
     response.add(headers::kAltContentPath.text, context.container->alt_content_path);
     // Not on a 404: clients take the path there for that of an item.
-    if (response.status != 404) {
+    if (response.status != 404 && !context.is_batch) {
       response.add(headers::kContentPath.text, context.container->rid_text);
     }
     if (context.range != nullptr) {

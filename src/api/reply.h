@@ -1,6 +1,7 @@
 // Building responses: the headers that every answer has, that items have, and error bodies.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -12,6 +13,9 @@
 #include "protocol/ids.h"
 
 namespace orrery::api {
+
+/// How long a client should wait before it tries again what a full queue refused.
+inline constexpr std::uint32_t kBusyRetryMs = 20;
 
 /// A response with the headers that every answer carries. No body goes with 204 and 304.
 http::Response reply(const Context& context, int status, std::string body = {},

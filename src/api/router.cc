@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "api/change_feed.h"
 #include "api/handlers.h"
 #include "protocol/headers.h"
 
@@ -56,7 +57,8 @@ Async<http::Response> post_to_list(Services& services, Context& context) {
   ORRERY_CO_TRY(const auto kind, post_kind(context));
   const auto type = context.path.type;
   if (kind == PostKind::Batch) {
-    co_return not_implemented("Transactional batch and bulk requests are");
+    if (type == ResourceType::Documents) co_return co_await documents::batch(services, context);
+    co_return wrong_verb(context);
   }
   if (kind == PostKind::QueryPlan) co_return not_implemented("Query plans are");
   if (kind == PostKind::Query) {
@@ -118,7 +120,7 @@ Async<http::Response> dispatch_member(Services& services, Context& context) {
       if (method == "GET") co_return co_await documents::read(services, context);
       if (method == "PUT") co_return co_await documents::replace(services, context);
       if (method == "DELETE") co_return co_await documents::remove(services, context);
-      if (method == "PATCH") co_return not_implemented("Partial updates (PATCH) are");
+      if (method == "PATCH") co_return co_await documents::patch(services, context);
       break;
     case ResourceType::Ranges:
       if (method == "GET") co_return ranges::read(services, context);
@@ -126,6 +128,12 @@ Async<http::Response> dispatch_member(Services& services, Context& context) {
     case ResourceType::Offers:
       if (method == "GET") co_return offers::read(services, context);
       if (method == "PUT") co_return co_await offers::replace(services, context);
+      break;
+    case ResourceType::Split:
+      if (method == "POST") co_return co_await topology::split(services, context);
+      break;
+    case ResourceType::Merge:
+      if (method == "POST") co_return co_await topology::merge(services, context);
       break;
     case ResourceType::PartitionKeyDelete:
       if (method == "POST") co_return co_await documents::remove_all_of_key(services, context);
@@ -159,8 +167,14 @@ Result<bool> is_read(const Context& context) {
   return kind == PostKind::Query || kind == PostKind::QueryPlan;
 }
 
-Async<http::Response> dispatch(Services& services, Context& context) {
+namespace {
+
+Async<http::Response> dispatch_once(Services& services, Context& context) {
   const auto method = context.request.method;
+  if (method == "HEAD" && context.path.is_feed && context.path.type == ResourceType::Documents &&
+      !context.header(headers::kAIm).empty()) {
+    co_return co_await change_feed_lag(services, context);
+  }
   if (method == "HEAD" || method == "OPTIONS") co_return wrong_verb(context);
   const auto type = context.path.type;
   if (type == ResourceType::Account) {
@@ -174,6 +188,29 @@ Async<http::Response> dispatch(Services& services, Context& context) {
   if (const auto feature = missing_feature(type)) co_return not_implemented(*feature);
   if (context.path.is_feed) co_return co_await dispatch_list(services, context);
   co_return co_await dispatch_member(services, context);
+}
+
+/// Whether the container that the request has looked up is not what there is now.
+bool is_outdated(const Services& services, const Context& context) {
+  return context.container &&
+         services.catalog.container(context.container->rid) != context.container;
+}
+
+}  // namespace
+
+Async<http::Response> dispatch(Services& services, Context& context) {
+  constexpr int kAttemptsMax = 10;
+  for (int attempt = 1;; ++attempt) {
+    auto response = co_await dispatch_once(services, context);
+    // A range was split or merged under the request: nothing was written, and it begins again with
+    // the ranges that there are now. One that named its range hears that it is gone.
+    const bool again = !response && response.error().code() == ErrorCode::RangeGone &&
+                       attempt < kAttemptsMax && is_outdated(services, context);
+    if (!again) co_return response;
+    context.container = nullptr;
+    context.range = nullptr;
+    context.charge = kRefused;
+  }
 }
 
 }  // namespace orrery::api

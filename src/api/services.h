@@ -10,16 +10,22 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "catalog/catalog.h"
+#include "feed/reader.h"
 #include "partition/partition.h"
 
 namespace orrery::api {
+
+struct FeedPush;
 
 struct Services {
   catalog::Catalog& catalog;
   storage::Store& store;
   boost::asio::thread_pool& blocking;  ///< where what may block runs
+  boost::asio::thread_pool& topology;  ///< where ranges are split and merged, which takes long
   const Clock& clock;
   PageAhead& page_ahead;
+  feed::Reader& feed;
+  FeedPush& push;  ///< readers of the feed who wait
 
   /// Where clients are told to send their traffic; empty: wherever the request was sent to.
   std::string advertised_endpoint;

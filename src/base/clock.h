@@ -1,6 +1,8 @@
 // The only place that reads the clock. Everything else is handed a Clock, so that tests own time.
 #pragma once
 
+#include <time.h>
+
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -27,6 +29,14 @@ class SystemClock final : public Clock {
     return std::chrono::system_clock::now();
   }
 };
+
+/// What the calling thread has spent on a processor so far. For judging what something cost on a
+/// machine that does other things too; never for behaviour that a client sees.
+inline std::chrono::nanoseconds thread_cpu_time() {
+  timespec spent{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &spent);
+  return std::chrono::seconds(spent.tv_sec) + std::chrono::nanoseconds(spent.tv_nsec);
+}
 
 /// A clock that stands still until it is moved. Thread-safe.
 class ManualClock final : public Clock {

@@ -27,6 +27,7 @@ enum class ErrorCode {
   NameCacheStale,        ///< the range belongs to another container
   PreconditionFailed,    ///< If-Match does not hold
   RequestTooLarge,       ///< the body is above the limit
+  ResponseTooLarge,      ///< the answer to a batch has no room for this operation's
   HeadTooLarge,          ///< request line and headers are above the limit
   TooManyRequests,       ///< one of our bounded queues is full; try again
   Internal,              ///< a fault of ours

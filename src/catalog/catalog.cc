@@ -8,6 +8,7 @@
 
 #include "base/assert.h"
 #include "base/diagnostics.h"
+#include "catalog/keeping.h"
 #include "protocol/resource_path.h"
 #include "storage/keys.h"
 #include "storage/store.h"
@@ -36,16 +37,16 @@ Result<std::unique_ptr<Catalog>> Catalog::open(partition::Environment& environme
 
 ContainerPtr Catalog::make_container(StoredContainer stored, const std::string& database_id,
                                      std::vector<Range> ranges) const {
-  auto container =
-      std::make_shared<Container>(Container{stored.rid,
-                                            database_id,
-                                            std::move(stored.definition),
-                                            stored.version,
-                                            stored.ts,
-                                            RangeMap(std::move(ranges), stored.map_version),
-                                            {},
-                                            {},
-                                            {}});
+  auto container = std::make_shared<Container>(
+      Container{stored.rid,
+                database_id,
+                std::move(stored.definition),
+                stored.version,
+                stored.ts,
+                RangeMap(std::move(ranges), stored.map_version, stored.next_range),
+                {},
+                {},
+                {}});
   container->rid_text = container->rid.text();
   container->alt_content_path =
       percent_encode_path("dbs/" + database_id + "/colls/" + container->definition.id());
@@ -67,12 +68,16 @@ Result<> Catalog::load() {
   ORRERY_TRY(head_cursor.status());
 
   // Partitions in use go on as they are: their writers know more than the store.
-  std::unordered_map<std::uint32_t, std::shared_ptr<partition::Partition>> partitions;
+  struct InUse {
+    std::shared_ptr<partition::Partition> partition;
+    Rid container;
+  };
+  std::unordered_map<std::uint32_t, InUse> partitions;
   {
     std::shared_lock lock(state_mutex_);
     for (const auto& [rid, container] : state_.containers) {
       for (const Range& range : container->ranges.all()) {
-        partitions.emplace(range.partition->number().value, range.partition);
+        partitions.emplace(range.partition->number().value, InUse{range.partition, rid});
       }
     }
   }
@@ -128,9 +133,12 @@ Result<> Catalog::load() {
     if (database == state.databases.end()) return unreadable(container_key(stored.rid));
     std::vector<Range> ranges;
     for (StoredRange& range : stored.ranges) {
-      auto& partition = partitions[range.partition.value];
+      auto& partition = partitions[range.partition.value].partition;
       const auto head = heads.find(range.partition.value);
       if (head == heads.end()) return unreadable(container_key(stored.rid));
+      if (!keeps_as_asked(head->second.keeping, keeping_of(stored.definition))) {
+        reconcile_later(stored.rid);
+      }
       if (partition) {
         partition->show_recovered(head->second);
       } else {
@@ -146,14 +154,23 @@ Result<> Catalog::load() {
   }
   {
     std::unique_lock lock(state_mutex_);
-    // What is left belonged to containers whose deletion turned out to be durable.
-    for (const auto& [number, partition] : partitions) partition->refuse();
+    // What is left belonged to containers whose deletion turned out to be durable, or to ranges
+    // whose split or merge did.
+    for (const auto& [number, each] : partitions) {
+      if (state.containers.contains(each.container)) {
+        each.partition->retire();
+      } else {
+        each.partition->refuse();
+      }
+    }
     state_ = std::move(state);
     counters_ = counters;
   }
   std::lock_guard lock(reclaim_mutex_);
   for (const PartitionNumber partition : garbage) {
-    if (std::ranges::find(garbage_, partition) == garbage_.end()) garbage_.push_back(partition);
+    const auto known = partitions.find(partition.value);
+    const bool replaced = known != partitions.end() && known->second.partition->retired();
+    add_garbage(replaced ? used_garbage(known->second.partition) : Garbage{partition, {}, {}, {}});
   }
   start_reclaiming();
   return {};
@@ -163,6 +180,11 @@ void Catalog::put(State& state, const ContainerPtr& container) {
   state.containers_by_path.insert_or_assign(
       container->database_id + "/" + container->definition.id(), container);
   state.containers.insert_or_assign(container->rid, container);
+  if (needs_upkeep(container->definition)) {
+    state.with_upkeep.insert_or_assign(container->rid, container);
+  } else {
+    state.with_upkeep.erase(container->rid);
+  }
 }
 
 void Catalog::erase(State& state, const Rid& rid) {
@@ -170,6 +192,7 @@ void Catalog::erase(State& state, const Rid& rid) {
   if (found == state.containers.end()) return;
   state.containers_by_path.erase(found->second->database_id + "/" + found->second->definition.id());
   state.containers.erase(found);
+  state.with_upkeep.erase(rid);
 }
 
 // ── looking up ───────────────────────────────────────────────────────────────────────────────────

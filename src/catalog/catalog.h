@@ -2,6 +2,7 @@
 // of documents: a container is there completely or not at all.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
@@ -9,6 +10,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <shared_mutex>
 #include <string>
 #include <string_view>
@@ -18,6 +20,7 @@
 
 #include "base/result.h"
 #include "catalog/entries.h"
+#include "catalog/range_change.h"
 #include "catalog/resources.h"
 #include "partition/partition.h"
 #include "protocol/container_definition.h"
@@ -78,17 +81,45 @@ class Catalog {
       const std::function<Result<ContainerDefinition>(const ContainerDefinition&)>& change);
   Result<> delete_container(const Rid& rid, std::string_view if_match);
 
+  // ── split and merge ──
+  /// Accepts a split of a range, at `at` or in the middle; run() does it. NotFound when the
+  /// container is not there, RangeGone when the range is not; BadRequest when it cannot be cut, or
+  /// not there; Conflict while another change of it is under way. Does not block.
+  Result<std::unique_ptr<RangeChange>> begin_split(const Rid& container, RangeId range,
+                                                   const std::optional<Epk>& at);
+  /// Likewise of two neighbours, in any order.
+  Result<std::unique_ptr<RangeChange>> begin_merge(const Rid& container, RangeId one,
+                                                   RangeId other);
+  /// Both steps at once.
+  Result<ContainerPtr> split_range(const Rid& container, RangeId range,
+                                   const std::optional<Epk>& at = {});
+  Result<ContainerPtr> merge_ranges(const Rid& container, RangeId one, RangeId other);
+
+  // ── upkeep: see housekeeper.h ──
+  /// Those with TTL or history, in the order of their rids.
+  std::vector<ContainerPtr> containers_with_upkeep() const;
+  /// Those of which a partition may not keep yet what the definition asks for, because a crash or a
+  /// disk error came in between; each is told once.
+  std::vector<Rid> take_unreconciled();
+  void reconcile_later(const Rid& container);
+  /// Makes all partitions of the container keep what it asks for now, and waits for them. Blocks.
+  /// Unavailable when the disk refuses.
+  Result<> reconcile_keeping(const Rid& container);
+
   /// NotFound; PreconditionFailed. The ranges stay as they are: see needs_more_ranges.
   Result<OfferPtr> replace_offer(const Rid& rid, std::string_view if_match,
                                  const Throughput& throughput);
 
  private:
+  friend class RangeChange;
+
   /// All that exists, by every name it is asked for.
   struct State {
     std::unordered_map<std::string, DatabasePtr> databases_by_id;
     std::map<Rid, DatabasePtr> databases;
     std::unordered_map<std::string, ContainerPtr> containers_by_path;  // "database/container"
     std::map<Rid, ContainerPtr> containers;
+    std::map<Rid, ContainerPtr> with_upkeep;  // Of the containers.
     std::map<Rid, OfferPtr> offers;
     std::map<Rid, Rid> offers_by_owner;
   };
@@ -117,9 +148,33 @@ class Catalog {
   static void add(State& state, const OfferPtr& offer);
   static void erase_offer_of(State& state, const Rid& owner);
   void reclaim_space_of(const Container& container);
+  Result<ContainerPtr> replace_definition(
+      const Rid& rid, std::string_view if_match,
+      const std::function<Result<ContainerDefinition>(const ContainerDefinition&)>& change);
   static void put(State& state, const ContainerPtr& container);
   static void erase(State& state, const Rid& container);
+  Result<std::unique_ptr<RangeChange>> claim(const Container& container, std::vector<Range> parents,
+                                             std::vector<EpkRange> parts);
+  /// Waits; false when the catalog is stopping.
+  bool rest(std::chrono::steady_clock::duration duration);
+
+  /// A partition that belongs to no container any more.
+  struct Garbage {
+    PartitionNumber partition;
+    /// Reclaimed when nobody reads it any more, or then at the latest.
+    std::weak_ptr<partition::Partition> readers;
+    std::chrono::steady_clock::time_point deadline{};
+    /// The disk refused: not at once again.
+    std::chrono::steady_clock::time_point not_before{};
+  };
+  /// Of partitions that others have replaced: readers who are under way may finish.
+  void reclaim_when_unused(const std::vector<Range>& ranges);
+  void reclaim(const std::vector<PartitionNumber>& partitions);
+  void add_garbage(Garbage garbage);
+  static Garbage used_garbage(const std::shared_ptr<partition::Partition>& partition);
   void start_reclaiming();
+  /// The next that can be reclaimed now. Nothing when stopping, or when there is none.
+  std::optional<PartitionNumber> next_garbage();
   void reclaim(PartitionNumber partition);
 
   partition::Environment& environment_;
@@ -132,10 +187,17 @@ class Catalog {
 
   std::mutex reclaim_mutex_;
   std::condition_variable reclaim_work_;
-  std::vector<PartitionNumber> garbage_;  // Guarded by reclaim_mutex_.
+  std::vector<Garbage> garbage_;  // Guarded by reclaim_mutex_.
   bool stopping_ = false;
   std::thread reclaimer_;  // Runs only while there is something to reclaim.
   bool reclaiming_ = false;
+
+  std::mutex keeping_mutex_;  // One at a time changes what partitions keep.
+  std::mutex unreconciled_mutex_;
+  std::set<Rid> unreconciled_;  // Guarded by unreconciled_mutex_.
+
+  std::mutex claims_mutex_;
+  std::set<PartitionNumber> claims_;  // Being split or merged. Guarded by claims_mutex_.
 };
 
 }  // namespace orrery::catalog

@@ -7,6 +7,7 @@
 
 #include "base/assert.h"
 #include "catalog/catalog.h"
+#include "catalog/keeping.h"
 #include "storage/keys.h"
 #include "storage/store.h"
 
@@ -183,11 +184,10 @@ Result<ContainerPtr> Catalog::create_container(const Rid& database_rid,
                          Lsn{counters.version},
                          environment_.clock.unix_seconds(),
                          1,
+                         {},
                          {}};
-  storage::Head head;
-  ORRERY_TRY(head.lsn, first_head(owner->id, stored.definition.id()));
-  head.history_begin = head.lsn;
-  head.ts = stored.ts;
+  ORRERY_TRY(const Lsn lsn, first_head(owner->id, stored.definition.id()));
+  const storage::Head head = initial_head(lsn, stored.ts, stored.definition);
 
   storage::Batch batch;
   std::vector<Range> ranges;
@@ -200,6 +200,7 @@ Result<ContainerPtr> Catalog::create_container(const Rid& database_rid,
     const RangeId id{next_range++};
     batch.put(Family::Heads, storage::partition_prefix(number), head.make());
     stored.ranges.push_back({id, number, epks, {}, 1, stored.ts});
+    stored.next_range = RangeId{next_range};
     ranges.push_back(
         {id,
          std::move(epks),
@@ -225,7 +226,8 @@ Result<ContainerPtr> Catalog::create_container(const Rid& database_rid,
 
 StoredContainer Catalog::stored_form(const Container& container) {
   StoredContainer stored{container.rid, container.definition,       container.version,
-                         container.ts,  container.ranges.version(), {}};
+                         container.ts,  container.ranges.version(), {},
+                         container.ranges.next_id()};
   for (const Range& range : container.ranges.all()) {
     stored.ranges.push_back(
         {range.id, range.partition->number(), range.epks, range.parents, range.made_in, range.ts});
@@ -234,6 +236,18 @@ StoredContainer Catalog::stored_form(const Container& container) {
 }
 
 Result<ContainerPtr> Catalog::replace_container(
+    const Rid& rid, std::string_view if_match,
+    const std::function<Result<ContainerDefinition>(const ContainerDefinition&)>& make) {
+  ORRERY_TRY(auto replaced, replace_definition(rid, if_match, make));
+  // Not under the lock: its partitions may be held up by a split that waits for it.
+  if (auto reconciled = reconcile_keeping(rid); !reconciled) {
+    reconcile_later(rid);
+    return Error(std::move(reconciled).error());
+  }
+  return replaced;
+}
+
+Result<ContainerPtr> Catalog::replace_definition(
     const Rid& rid, std::string_view if_match,
     const std::function<Result<ContainerDefinition>(const ContainerDefinition&)>& make) {
   std::lock_guard change(change_mutex_);
@@ -286,9 +300,13 @@ void Catalog::put_back(const std::vector<ContainerPtr>& containers) {
 }
 
 void Catalog::reclaim_space_of(const Container& container) {
-  std::lock_guard lock(reclaim_mutex_);
-  for (const Range& range : container.ranges.all()) garbage_.push_back(range.partition->number());
-  start_reclaiming();
+  std::vector<PartitionNumber> numbers;
+  for (const Range& range : container.ranges.all()) {
+    // Nobody finds the container any more: who waits for its changes may hear that it is gone.
+    range.partition->head_watch().retire();
+    numbers.push_back(range.partition->number());
+  }
+  reclaim(numbers);
 }
 
 Result<> Catalog::delete_container(const Rid& rid, std::string_view if_match) {

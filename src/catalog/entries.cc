@@ -70,6 +70,7 @@ std::string make_value(const StoredContainer& container) {
                    {"version", container.version.value},
                    {"ts", container.ts},
                    {"mapVersion", container.map_version},
+                   {"nextRange", container.next_range.value},
                    {"ranges", std::move(ranges)}});
 }
 
@@ -82,7 +83,8 @@ std::optional<StoredContainer> parse_container(std::string_view key, std::string
                             Lsn{json->at("version")},
                             json->at("ts"),
                             json->at("mapVersion"),
-                            {}};
+                            {},
+                            RangeId{json->value("nextRange", std::uint32_t{0})}};
   for (const Json& stored : json->at("ranges")) {
     auto min = Epk::from_hex(stored.at("min").get<std::string>());
     auto max = Epk::from_hex(stored.at("max").get<std::string>());

@@ -48,6 +48,7 @@ struct StoredContainer {
   UnixSeconds ts = 0;
   std::uint64_t map_version = 1;
   std::vector<StoredRange> ranges;
+  RangeId next_range;  ///< the first range id never given out; 0 in what was stored before splits
 };
 
 std::string database_key(const Rid& rid);

@@ -29,7 +29,7 @@ TEST(EntriesTest, ADatabaseIsReadBack) {
 }
 
 TEST(EntriesTest, AContainerIsReadBackWithItsRanges) {
-  StoredContainer container{kContainer, definition(), Lsn{8}, 1'743'508'800, 3, {}};
+  StoredContainer container{kContainer, definition(), Lsn{8}, 1'743'508'800, 3, {}, RangeId{9}};
   container.ranges.push_back({RangeId{2},
                               PartitionNumber{11},
                               {Epk::min(), Epk::from_hex("40").value()},
@@ -44,6 +44,7 @@ TEST(EntriesTest, AContainerIsReadBackWithItsRanges) {
   EXPECT_EQ(copy->definition.to_stored(), container.definition.to_stored());
   EXPECT_EQ(copy->version, Lsn{8});
   EXPECT_EQ(copy->map_version, 3u);
+  EXPECT_EQ(copy->next_range, RangeId{9});
   ASSERT_EQ(copy->ranges.size(), 2u);
   EXPECT_EQ(copy->ranges[0].id, RangeId{2});
   EXPECT_EQ(copy->ranges[0].partition, PartitionNumber{11});

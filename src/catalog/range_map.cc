@@ -7,14 +7,20 @@
 
 namespace orrery::catalog {
 
-RangeMap::RangeMap(std::vector<Range> ranges, std::uint64_t version)
-    : ranges_(std::move(ranges)), version_(version) {
+RangeMap::RangeMap(std::vector<Range> ranges, std::uint64_t version, RangeId next_id)
+    : ranges_(std::move(ranges)), version_(version), next_id_(next_id) {
   std::ranges::sort(ranges_, {}, [](const Range& range) { return range.epks.min; });
   ORRERY_ASSERT(!ranges_.empty());
   ORRERY_ASSERT(ranges_.front().epks.min == Epk::min());
   ORRERY_ASSERT(ranges_.back().epks.max == Epk::max());
   for (std::size_t i = 1; i < ranges_.size(); ++i) {
     ORRERY_ASSERT(ranges_[i - 1].epks.max == ranges_[i].epks.min);
+  }
+  for (const Range& range : ranges_) {
+    next_id_ = std::max(next_id_, RangeId{range.id.value + 1});
+    for (const RangeId parent : range.parents) {
+      next_id_ = std::max(next_id_, RangeId{parent.value + 1});
+    }
   }
 }
 

@@ -25,11 +25,14 @@ struct Range {
 class RangeMap {
  public:
   RangeMap() = default;
-  RangeMap(std::vector<Range> ranges, std::uint64_t version);
+  /// `next_id` is the first range id never given out; at least one above all that the ranges name.
+  RangeMap(std::vector<Range> ranges, std::uint64_t version, RangeId next_id = {});
 
   /// Counts changes of the set of ranges: the etag of pkranges.
   std::uint64_t version() const { return version_; }
   const std::vector<Range>& all() const { return ranges_; }
+  /// The id that the next new range of this container gets: none is ever used twice.
+  RangeId next_id() const { return next_id_; }
 
   const Range& owner_of(const Epk& epk) const;
   /// Null when no live range has that id.
@@ -40,6 +43,7 @@ class RangeMap {
  private:
   std::vector<Range> ranges_;
   std::uint64_t version_ = 1;
+  RangeId next_id_;
 };
 
 }  // namespace orrery::catalog

@@ -36,6 +36,14 @@ TEST(RangeMapTest, RangesLieInTheOrderOfTheirKeys) {
   EXPECT_EQ(map.version(), 2u);
 }
 
+TEST(RangeMapTest, TheNextIdIsAboveAllThatWereEverGivenOut) {
+  EXPECT_EQ(split_map().next_id(), RangeId{4});
+  std::vector<Range> merged = {range(2, "", "FF")};
+  merged[0].parents = {RangeId{7}, RangeId{1}};
+  EXPECT_EQ(RangeMap(merged, 3).next_id(), RangeId{8}) << "ancestors were given out too";
+  EXPECT_EQ(RangeMap(merged, 3, RangeId{12}).next_id(), RangeId{12});
+}
+
 TEST(RangeMapTest, EveryKeyHasOneOwnerAndBoundariesBelongToTheRightHandOne) {
   const auto map = split_map();
   EXPECT_EQ(map.owner_of(epk("")).id, RangeId{0});

@@ -19,7 +19,14 @@ namespace {
 /// many keys, but each marker that lies about slows reads of its neighbours.
 constexpr std::size_t kSingleErasuresMax = 10'000;
 
-constexpr Family kDocumentFamilies[] = {Family::Log, Family::Ids, Family::Rids, Family::Unique};
+/// How long those who read a partition that was split or merged may take, and how often it is
+/// looked whether they are done.
+constexpr std::chrono::seconds kReadersPatience{60};
+constexpr std::chrono::milliseconds kReadersInterval{50};
+constexpr std::chrono::milliseconds kRetryInterval{250};
+
+constexpr Family kDocumentFamilies[] = {Family::Log,    Family::Ids,     Family::Rids,
+                                        Family::Unique, Family::History, Family::Expiry};
 
 }  // namespace
 
@@ -29,20 +36,50 @@ void Catalog::start_reclaiming() {
   if (reclaimer_.joinable()) reclaimer_.join();
   reclaiming_ = true;
   reclaimer_ = std::thread([this] {
-    for (;;) {
-      PartitionNumber partition;
-      {
-        std::lock_guard lock(reclaim_mutex_);
-        if (garbage_.empty() || stopping_) {
-          reclaiming_ = false;
-          return;
-        }
-        partition = garbage_.back();
-        garbage_.pop_back();
-      }
-      reclaim(partition);
-    }
+    while (const auto partition = next_garbage()) reclaim(*partition);
   });
+}
+
+std::optional<PartitionNumber> Catalog::next_garbage() {
+  std::unique_lock lock(reclaim_mutex_);
+  for (;;) {
+    if (garbage_.empty() || stopping_) {
+      reclaiming_ = false;
+      return {};
+    }
+    const auto now = std::chrono::steady_clock::now();
+    const auto due = std::ranges::find_if(garbage_, [&](const Garbage& each) {
+      return each.not_before <= now && (each.readers.expired() || each.deadline <= now);
+    });
+    if (due != garbage_.end()) {
+      const PartitionNumber partition = due->partition;
+      garbage_.erase(due);
+      return partition;
+    }
+    reclaim_work_.wait_for(lock, kReadersInterval);
+  }
+}
+
+void Catalog::add_garbage(Garbage garbage) {
+  // The caller holds reclaim_mutex_.
+  const auto known = std::ranges::find(garbage_, garbage.partition, &Garbage::partition);
+  if (known == garbage_.end()) garbage_.push_back(std::move(garbage));
+}
+
+Catalog::Garbage Catalog::used_garbage(const std::shared_ptr<partition::Partition>& partition) {
+  return {partition->number(), partition, std::chrono::steady_clock::now() + kReadersPatience, {}};
+}
+
+void Catalog::reclaim(const std::vector<PartitionNumber>& partitions) {
+  std::lock_guard lock(reclaim_mutex_);
+  for (const PartitionNumber partition : partitions) add_garbage({partition, {}, {}, {}});
+  start_reclaiming();
+}
+
+void Catalog::reclaim_when_unused(const std::vector<Range>& ranges) {
+  std::lock_guard lock(reclaim_mutex_);
+  for (const Range& range : ranges) add_garbage(used_garbage(range.partition));
+  start_reclaiming();
 }
 
 void Catalog::stop() {
@@ -50,6 +87,7 @@ void Catalog::stop() {
     std::lock_guard lock(reclaim_mutex_);
     stopping_ = true;
   }
+  reclaim_work_.notify_all();
   if (reclaimer_.joinable()) reclaimer_.join();
 }
 
@@ -84,10 +122,12 @@ void Catalog::reclaim(PartitionNumber partition) {
   for (const Family family : kDocumentFamilies) store.drop_files(family, from, to);
   batch.erase(Family::Heads, from);
   batch.erase(Family::Catalog, garbage_key(partition));
-  // If the disk refuses, the entry stays, and the next load of the catalog finds it again.
+  // If the disk refuses, the entry stays: it is tried again later, and after the next start.
   if (auto committed = environment_.committer.commit(std::move(batch), epoch); !committed) {
     diagnostics::debug("space of a deleted container is not reclaimed yet: {}",
                        committed.error().message());
+    std::lock_guard lock(reclaim_mutex_);
+    add_garbage({partition, {}, {}, std::chrono::steady_clock::now() + kRetryInterval});
   }
 }
 

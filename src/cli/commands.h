@@ -8,5 +8,8 @@ class App;
 namespace orrery::cli {
 
 void add_serve(CLI::App& app, int& exit_code);
+void add_feed(CLI::App& app, int& exit_code);
+/// split and merge.
+void add_topology(CLI::App& app, int& exit_code);
 
 }  // namespace orrery::cli

@@ -30,7 +30,9 @@ struct Options {
   std::string listen = "127.0.0.1:8081";
   std::string key_file;
   std::size_t cache_mb = 64;
+  std::uint64_t partition_size_mb = 50 << 10;
   std::int64_t request_timeout_ms = 30'000;
+  std::int64_t feed_heartbeat_seconds = 15;
 };
 
 /// A config file is TOML, or JSON if it begins with a brace.
@@ -143,7 +145,9 @@ int run(Options& options) {
         fmt::format("the key file {} cannot be read or has no key in it", options.key_file));
   }
   config.cache_bytes = options.cache_mb << 20;
+  config.partition_bytes_max = options.partition_size_mb << 20;
   config.request_time_max = std::chrono::milliseconds(options.request_timeout_ms);
+  config.feed_heartbeat = std::chrono::seconds(options.feed_heartbeat_seconds);
   diagnostics::set_level(config.level);
 
   // Before there are threads, so that all of them leave these signals to the wait below.
@@ -253,6 +257,21 @@ void add_serve(CLI::App& app, int& exit_code) {
                    "A request must have arrived completely within this time")
       ->check(CLI::Range(10, 3'600'000))
       ->capture_default_str();
+  serve
+      ->add_option("--partition-size-mb", options->partition_size_mb,
+                   "A range whose documents are larger than this, in MiB, is split in two")
+      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 30))
+      ->capture_default_str();
+  serve
+      ->add_option("--feed-readers-max", config.feed_readers_max,
+                   "More readers than this can't wait for changes or have them streamed")
+      ->check(CLI::Range(0, 1'000'000))
+      ->capture_default_str();
+  serve
+      ->add_option("--feed-heartbeat-seconds", options->feed_heartbeat_seconds,
+                   "A stream of changes that is silent gives a sign of life after this time")
+      ->check(CLI::Range(1, 3600))
+      ->capture_default_str();
   serve->add_option("--log-level", config.level, "debug, info, warning, error or off")
       ->transform(CLI::CheckedTransformer(kLevels, CLI::ignore_case))
       ->default_str("info");
@@ -260,7 +279,7 @@ void add_serve(CLI::App& app, int& exit_code) {
        {"--data-dir", "--ephemeral", "--listen", "--advertise", "--key", "--read-only-key",
         "--key-file", "--allow-well-known-key", "--check-dates", "--tls-cert", "--tls-key",
         "--legacy-tls", "--durability", "--threads", "--cache-mb", "--connections-max",
-        "--request-timeout-ms", "--log-level"}) {
+        "--request-timeout-ms", "--partition-size-mb", "--log-level"}) {
     named(flag);
   }
   auto config_path = std::make_shared<std::string>();

@@ -1,6 +1,7 @@
 #include "partition/partition.h"
 
 #include <algorithm>
+#include <future>
 #include <iterator>
 #include <utility>
 
@@ -17,6 +18,13 @@ Error container_deleted() {
   return Error(ErrorCode::OwnerNotFound, "Resource Not Found. The container was deleted.");
 }
 
+Error range_gone(RangeId range) {
+  return Error(ErrorCode::RangeGone,
+               "The requested resource is no longer available at the server: the partition key "
+               "range '" +
+                   range.text() + "' was split or merged. Read the ranges again.");
+}
+
 }  // namespace
 
 Partition::Partition(Environment& environment, PartitionNumber number, RangeId range,
@@ -28,6 +36,8 @@ Partition::Partition(Environment& environment, PartitionNumber number, RangeId r
       head_lsn_(head.lsn.value),
       documents_(head.documents),
       text_bytes_(head.text_bytes),
+      history_bytes_(head.history_bytes),
+      head_ts_(head.ts),
       stage_epoch_(environment.committer.epoch()),
       stage_(environment.store, number, range, container, head) {}
 
@@ -35,43 +45,90 @@ Async<Committed> Partition::submit(Transaction transaction) {
   co_return co_await asio::async_initiate<decltype(asio::use_awaitable), void(Result<Committed>)>(
       [this](auto handler, Transaction work) {
         auto executor = asio::get_associated_executor(handler);
-        enqueue(std::move(work), [handler = std::move(handler), executor = std::move(executor)](
-                                     Result<Committed> outcome) mutable {
+        auto done = [handler = std::move(handler),
+                     executor = std::move(executor)](Result<Committed> outcome) mutable {
           asio::post(executor,
                      [handler = std::move(handler), outcome = std::move(outcome)]() mutable {
                        std::move(handler)(std::move(outcome));
                      });
-        });
+        };
+        enqueue({std::move(work), std::move(done), {}});
       },
       asio::use_awaitable, std::move(transaction));
 }
 
-void Partition::enqueue(Transaction transaction,
-                        std::move_only_function<void(Result<Committed>)> done) {
+asio::awaitable<std::vector<Result<Committed>>> Partition::submit_all(
+    std::vector<Transaction> transactions) {
+  using Outcomes = std::vector<Result<Committed>>;
+  if (transactions.empty()) co_return Outcomes();
+  co_return co_await asio::async_initiate<decltype(asio::use_awaitable), void(Outcomes)>(
+      [this](auto handler, std::vector<Transaction> work) {
+        // Shared by those that have no outcome yet; the last one resumes the caller.
+        struct Gathering {
+          Outcomes outcomes;
+          std::atomic<std::size_t> missing;
+          decltype(handler) resume;
+        };
+        auto executor = asio::get_associated_executor(handler);
+        auto gathering =
+            std::make_shared<Gathering>(Outcomes(work.size()), work.size(), std::move(handler));
+        for (std::size_t index = 0; index < work.size(); ++index) {
+          auto done = [gathering, executor, index](Result<Committed> outcome) {
+            gathering->outcomes[index] = std::move(outcome);
+            if (gathering->missing.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+            asio::post(executor, [gathering] {
+              std::move(gathering->resume)(std::move(gathering->outcomes));
+            });
+          };
+          enqueue({std::move(work[index]), std::move(done), {}});
+        }
+      },
+      asio::use_awaitable, std::move(transactions));
+}
+
+Result<Committed> Partition::submit_and_wait(Transaction transaction) {
+  std::promise<Result<Committed>> outcome;
+  auto waiting = outcome.get_future();
+  // The promise goes along: the waiter may be gone before the last one has let go of it.
+  enqueue({std::move(transaction),
+           [outcome = std::move(outcome)](Result<Committed> result) mutable {
+             outcome.set_value(std::move(result));
+           },
+           {}});
+  return waiting.get();
+}
+
+void Partition::enqueue(Waiting waiting) {
   if (!environment_.committer.accepts()) {
-    done(environment_.committer.refusal());
+    waiting.done(environment_.committer.refusal());
     return;
   }
-  const std::size_t bytes = transaction.byte_size();
+  const std::size_t bytes = waiting.transaction.byte_size();
   std::unique_lock lock(mailbox_mutex_);
-  if (closed_) {
+  if (retired() || closed_) {
     lock.unlock();
-    done(container_deleted());
+    waiting.done(retired() ? range_gone(range_) : container_deleted());
     return;
   }
   if (mailbox_.size() >= limits_.waiting_transactions_max ||
       mailbox_bytes_ + bytes > limits_.waiting_bytes_max) {
     lock.unlock();
-    done(Error(ErrorCode::TooManyRequests,
-               "Request rate is large. Too many writes are waiting in this range; retry after the "
-               "time in x-ms-retry-after-ms."));
+    waiting.done(
+        Error(ErrorCode::TooManyRequests,
+              "Request rate is large. Too many writes are waiting in this range; retry after the "
+              "time in x-ms-retry-after-ms."));
     return;
   }
+  const bool step = static_cast<bool>(waiting.step);
   mailbox_bytes_ += bytes;
-  mailbox_.push_back({std::move(transaction), std::move(done)});
-  if (draining_) return;
+  mailbox_.push_back(std::move(waiting));
+  if (draining_ || held_) return;
   draining_ = true;
   lock.unlock();
+  if (step) {
+    drain_elsewhere();
+    return;
+  }
   // Most writes can be judged from memory alone: that is done here and now, which saves a change of
   // threads. What cannot, or is too much for an event loop, goes to a writer thread.
   drain(storage::Tier::Memory);
@@ -98,15 +155,16 @@ void Partition::drain(storage::Tier tier) {
     std::vector<Waiting> work;
     {
       std::lock_guard lock(mailbox_mutex_);
-      if (mailbox_.empty()) {
+      if (mailbox_.empty() || held_) {
         draining_ = false;
         drained_.notify_all();
         return;
       }
       work.swap(mailbox_);
       mailbox_bytes_ = 0;
-      if (closed_) {
-        for (Waiting& waiting : work) waiting.done(container_deleted());
+      if (retired() || closed_) {
+        const Error refusal = retired() ? range_gone(range_) : container_deleted();
+        for (Waiting& waiting : work) waiting.done(refusal);
         continue;
       }
     }
@@ -139,19 +197,28 @@ std::size_t Partition::stage_work(std::vector<Waiting>& work, storage::Tier tier
                                   std::size_t budget) {
   struct Told {
     Result<Committed> outcome;
-    std::move_only_function<void(Result<Committed>)> done;
+    Done done;
   };
   std::vector<Told> after_commit;
   Committer::Staged staged;
   staged.epoch = stage_epoch_;
   stage_.forget_committed(head());
   const UnixSeconds now = environment_.clock.unix_seconds();
+  bool head_changed = false;
   std::size_t count = 0;
   for (; count < std::min(work.size(), budget); ++count) {
     Waiting& waiting = work[count];
+    if (waiting.step) {
+      // It takes its time: those who came before shall not wait for it.
+      if (tier == storage::Tier::Memory || !after_commit.empty()) break;
+      auto outcome = waiting.step(stage_, staged.batch);
+      after_commit.push_back({std::move(outcome), std::move(waiting.done)});
+      continue;
+    }
     auto outcome = stage_.stage(waiting.transaction, now, staged.batch, tier);
     if (stage_.would_block()) break;
-    if (outcome || stage_.outcome_rests_on_staged()) {
+    head_changed = head_changed || stage_.staged_anything();
+    if (stage_.staged_anything() || stage_.outcome_rests_on_staged()) {
       after_commit.push_back({std::move(outcome), std::move(waiting.done)});
     } else {
       waiting.done(std::move(outcome));
@@ -160,8 +227,9 @@ std::size_t Partition::stage_work(std::vector<Waiting>& work, storage::Tier tier
   if (after_commit.empty()) return count;
   const storage::Head head_after = stage_.head();
   staged.partition = number_;
-  if (!staged.batch.empty()) staged.head = head_after;
-  staged.done = [self = shared_from_this(), head_after,
+  if (head_changed || !staged.batch.empty()) staged.head = head_after;
+  // The records go along: a later transaction may ask for the text of one until it is committed.
+  staged.done = [self = shared_from_this(), head_after, records = stage_.take_records(),
                  told = std::move(after_commit)](const Result<>& committed) mutable {
     if (committed) self->publish(head_after);
     for (Told& each : told) {
@@ -178,7 +246,19 @@ void Partition::publish(const storage::Head& head) {
   // Only the committer's thread publishes, in commit order.
   documents_.store(head.documents, std::memory_order_relaxed);
   text_bytes_.store(head.text_bytes, std::memory_order_relaxed);
+  history_bytes_.store(head.history_bytes, std::memory_order_relaxed);
+  head_ts_.store(head.ts, std::memory_order_relaxed);
   head_lsn_.store(head.lsn.value, std::memory_order_release);
+  head_watch_.moved();
+}
+
+UnixSeconds Partition::resolved(UnixSeconds now) {
+  std::lock_guard lock(mailbox_mutex_);
+  // While nothing is under way, the next transaction is yet to look at the clock. One that is has
+  // looked, and may have stamped an earlier second than now; but none before the last committed.
+  const bool idle = !draining_ && mailbox_.empty() && stage_.head().lsn.value == head_lsn_.load();
+  resolved_ = std::max(resolved_, idle ? now - 1 : head_ts_.load(std::memory_order_relaxed) - 1);
+  return resolved_;
 }
 
 Lsn Partition::close() {
@@ -189,13 +269,100 @@ Lsn Partition::close() {
 }
 
 void Partition::refuse() {
-  std::lock_guard lock(mailbox_mutex_);
-  closed_ = true;
+  {
+    std::lock_guard lock(mailbox_mutex_);
+    closed_ = true;
+  }
+  head_watch_.retire();
 }
 
 void Partition::reopen() {
   std::lock_guard lock(mailbox_mutex_);
   closed_ = false;
+}
+
+// ── split and merge ──────────────────────────────────────────────────────────────────────────────
+
+Result<Committed> Partition::run_step(Step step) {
+  std::promise<Result<Committed>> outcome;
+  auto waiting = outcome.get_future();
+  // The promise goes along: the waiter may be gone before the last one has let go of it.
+  enqueue({{},
+           [outcome = std::move(outcome)](Result<Committed> result) mutable {
+             outcome.set_value(std::move(result));
+           },
+           std::move(step)});
+  return waiting.get();
+}
+
+Result<storage::Head> Partition::begin_copy(CopyPlan plan, std::uint64_t epoch) {
+  storage::Head head;
+  // Told once it is committed, and so is all that was staged before: that is what gets copied.
+  const auto begun = run_step([&](Stage& stage, storage::Batch&) -> Result<Committed> {
+    if (stage_epoch_ != epoch) return copy_abandoned();
+    ORRERY_TRY(stage.begin_copy(std::move(plan)));
+    head = stage.head();
+    return Committed{};
+  });
+  if (!begun) return begun.error();
+  return head;
+}
+
+Result<bool> Partition::copy_step() {
+  ORRERY_TRY(const auto copied,
+             run_step([](Stage& stage, storage::Batch& batch) -> Result<Committed> {
+               Committed outcome;
+               ORRERY_TRY(outcome.more, stage.copy_step(batch));
+               return outcome;
+             }));
+  return copied.more;
+}
+
+Result<CopyOutcome> Partition::hold() {
+  std::unique_lock lock(mailbox_mutex_);
+  held_ = true;
+  drained_.wait(lock, [this] { return !draining_; });
+  Result<CopyOutcome> outcome = copy_abandoned();
+  if (closed_) {
+    outcome = container_deleted();
+  } else if (stage_epoch_ == environment_.committer.epoch()) {
+    outcome = stage_.copy_outcome();
+  }
+  if (!outcome) {
+    lock.unlock();
+    abandon_copy();
+  }
+  return outcome;
+}
+
+void Partition::abandon_copy() {
+  std::unique_lock lock(mailbox_mutex_);
+  held_ = true;
+  drained_.wait(lock, [this] { return !draining_; });
+  stage_.end_copy();
+  held_ = false;
+  const bool waiting = !mailbox_.empty();
+  draining_ = waiting;
+  lock.unlock();
+  if (waiting) drain_elsewhere();
+  // What was staged for the targets is on its way: it must not come after what tidies up.
+  (void)environment_.committer.commit({}, environment_.committer.epoch());
+}
+
+void Partition::retire() {
+  std::vector<Waiting> waiting;
+  {
+    std::lock_guard lock(mailbox_mutex_);
+    retired_.store(true, std::memory_order_release);
+    held_ = false;
+    // A drain that is under way answers what it has taken, by the same flag.
+    if (!draining_) {
+      waiting.swap(mailbox_);
+      mailbox_bytes_ = 0;
+    }
+  }
+  for (Waiting& each : waiting) each.done(range_gone(range_));
+  head_watch_.retire();
 }
 
 bool Partition::read_state_anew() {

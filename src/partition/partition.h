@@ -18,6 +18,8 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "partition/committer.h"
+#include "partition/copy.h"
+#include "partition/head_watch.h"
 #include "partition/stage.h"
 #include "partition/transaction.h"
 #include "protocol/ids.h"
@@ -52,13 +54,27 @@ class Partition : public std::enable_shared_from_this<Partition> {
   /// The last committed LSN. A reader that has seen n will never be shown a change ≤ n that it has
   /// not seen.
   Lsn head() const { return Lsn{head_lsn_.load(std::memory_order_acquire)}; }
+  /// Where readers wait for the head to move.
+  HeadWatch& head_watch() { return head_watch_; }
   std::uint64_t documents() const { return documents_.load(std::memory_order_relaxed); }
   std::uint64_t text_bytes() const { return text_bytes_.load(std::memory_order_relaxed); }
+  std::uint64_t history_bytes() const { return history_bytes_.load(std::memory_order_relaxed); }
+  /// A second such that all changes with a `_ts` up to it are committed, and no later one will have
+  /// such a `_ts`: `now`, read before, less one, unless transactions are under way. Never falls.
+  /// Look at the head, or take a snapshot, after it.
+  UnixSeconds resolved(UnixSeconds now);
 
   /// Commits the transaction and resumes the caller once it is durable. NotFound, Conflict or
   /// PreconditionFailed by the rules of its writes; TooManyRequests when too many are waiting;
-  /// Unavailable when the disk refuses; OwnerNotFound when the container is being deleted.
+  /// Unavailable when the disk refuses; OwnerNotFound when the container is being deleted;
+  /// RangeGone when others have taken this partition's place: nothing was written, look up the
+  /// container again.
   Async<Committed> submit(Transaction transaction);
+  /// Submits them in order without waiting in between: later ones see earlier ones. Resumes the
+  /// caller once each has its outcome, which is as submit() says.
+  asio::awaitable<std::vector<Result<Committed>>> submit_all(std::vector<Transaction> transactions);
+  /// As submit, for threads that may wait. Blocks.
+  Result<Committed> submit_and_wait(Transaction transaction);
 
   /// From now on every transaction is refused with OwnerNotFound. Those staged before may commit:
   /// the highest LSN they will have reached is returned, and nothing is staged after this returns.
@@ -73,13 +89,46 @@ class Partition : public std::enable_shared_from_this<Partition> {
   /// Takes close() back, if deleting the container failed.
   void reopen();
 
+  // ── split and merge: one thread at a time calls these; all but retire() block ──
+  // begin_copy, then copy_step until it says false, then hold, then retire or abandon_copy. Every
+  // failure ends the copying: what the targets hold is garbage, and this partition goes on.
+
+  /// From now on what is written here is written to the targets too. The head from which on.
+  /// Conflict when it is being copied already; Unavailable when `epoch` is over.
+  Result<storage::Head> begin_copy(CopyPlan plan, std::uint64_t epoch);
+  /// Copies the next piece of what was there before, in between the transactions that wait. False
+  /// when all of it is there. Unavailable after a disk error, OwnerNotFound when the container is
+  /// being deleted.
+  Result<bool> copy_step();
+  /// From now on transactions wait. What the targets will hold once all that is staged has been
+  /// committed: whoever commits the new map does it in `epoch`, and so after that. Errors as
+  /// copy_step; then nothing waits.
+  Result<CopyOutcome> hold();
+  /// Ends the copying, and the hold if there is one. Once it returns nothing that goes to the
+  /// targets is under way.
+  void abandon_copy();
+  /// Others have taken this partition's place: answers what waits, and all that comes, with
+  /// RangeGone. For good. Does not block.
+  void retire();
+  /// Whoever has read from this partition without a snapshot asks this afterwards: what was read
+  /// may be out of date, or already reclaimed, when it is true. With a snapshot, right after that
+  /// was taken.
+  bool retired() const { return retired_.load(std::memory_order_acquire); }
+
  private:
+  using Done = std::move_only_function<void(Result<Committed>)>;
+  /// Work of the writer that is not a transaction of a client: runs where it may block, in order
+  /// with them, and is told its outcome once what it staged is committed.
+  using Step = std::move_only_function<Result<Committed>(Stage&, storage::Batch&)>;
   struct Waiting {
     Transaction transaction;
-    std::move_only_function<void(Result<Committed>)> done;
+    Done done;
+    Step step;  ///< instead of a transaction
   };
 
-  void enqueue(Transaction transaction, std::move_only_function<void(Result<Committed>)> done);
+  void enqueue(Waiting waiting);
+  /// Runs a step of the writer and waits for its outcome.
+  Result<Committed> run_step(Step step);
   /// Stages what waits until nothing does. With Tier::Memory it does not block, and leaves what it
   /// cannot do to a writer thread.
   void drain(storage::Tier tier);
@@ -97,8 +146,11 @@ class Partition : public std::enable_shared_from_this<Partition> {
   const PartitionLimits limits_;
 
   std::atomic<std::uint64_t> head_lsn_;
+  HeadWatch head_watch_{head_lsn_};
   std::atomic<std::uint64_t> documents_;
   std::atomic<std::uint64_t> text_bytes_;
+  std::atomic<std::uint64_t> history_bytes_;
+  std::atomic<UnixSeconds> head_ts_;
 
   std::mutex mailbox_mutex_;
   std::condition_variable drained_;  // close() waits here for the writer to be done.
@@ -106,6 +158,9 @@ class Partition : public std::enable_shared_from_this<Partition> {
   std::size_t mailbox_bytes_ = 0;
   bool draining_ = false;  // Whether a thread is, or will be, in drain(): only one ever is.
   bool closed_ = false;
+  bool held_ = false;  // Nothing is taken from the mailbox.
+  UnixSeconds resolved_ = 0;
+  std::atomic<bool> retired_{false};
 
   // Only the one writer, inside drain(), touches these.
   std::uint64_t stage_epoch_;  // The committer's epoch in which the stage was read from the store.

@@ -1,7 +1,6 @@
 #include "partition/stage.h"
 
 #include <algorithm>
-#include <map>
 #include <utility>
 
 #include <fmt/format.h>
@@ -16,12 +15,46 @@ using storage::Family;
 using storage::IdEntry;
 using storage::LogPosition;
 using storage::Lookup;
+using Operation = storage::HistoryRecord::Operation;
 
 namespace {
 
 Error not_found() {
   return Error(ErrorCode::NotFound,
                "Resource Not Found. No document with this id exists under this partition key.");
+}
+
+/// Takes from the budget of an answer, and gives it back if the transaction comes to nothing.
+class Allowance {
+ public:
+  explicit Allowance(std::atomic<std::int64_t>* budget) : budget_(budget) {}
+  ~Allowance() {
+    if (budget_ != nullptr) budget_->fetch_add(taken_, std::memory_order_relaxed);
+  }
+  Allowance(const Allowance&) = delete;
+  Allowance& operator=(const Allowance&) = delete;
+
+  bool take(std::size_t size) {
+    if (budget_ == nullptr) return true;
+    const auto wanted = static_cast<std::int64_t>(size);
+    if (budget_->fetch_sub(wanted, std::memory_order_relaxed) < wanted) {
+      budget_->fetch_add(wanted, std::memory_order_relaxed);
+      return false;
+    }
+    taken_ += wanted;
+    return true;
+  }
+  void keep() { taken_ = 0; }
+
+ private:
+  std::atomic<std::int64_t>* budget_;
+  std::int64_t taken_ = 0;
+};
+
+Error response_too_large() {
+  return Error(ErrorCode::ResponseTooLarge,
+               "The response would exceed its limit with this operation: it was not done. Send "
+               "fewer operations at a time, or ask for return=minimal.");
 }
 
 std::string self_prefix(const Rid& container) {
@@ -31,8 +64,8 @@ std::string self_prefix(const Rid& container) {
 }  // namespace
 
 std::size_t Transaction::byte_size() const {
-  std::size_t bytes = sizeof(Transaction);
-  for (const Write& write : writes) bytes += sizeof(Write) + write.open_text.size();
+  std::size_t bytes = sizeof(Transaction) + purge.size() * sizeof(PurgeCandidate);
+  for (const Write& write : writes) bytes += sizeof(Write) + write.version.open_text.size();
   return bytes;
 }
 
@@ -43,69 +76,102 @@ Stage::Stage(storage::Store& store, PartitionNumber partition, RangeId range, co
       range_(range),
       container_(container),
       self_prefix_(self_prefix(container)),
-      head_(head) {}
+      head_(head),
+      writer_(partition) {}
 
 Result<Committed> Stage::stage(const Transaction& transaction, UnixSeconds now,
                                storage::Batch& batch, storage::Tier tier) {
   rests_on_staged_ = false;
+  staged_anything_ = false;
   tier_ = tier;
   would_block_ = false;
-  transaction_batch_.clear();
   document_undo_.clear();
   unique_undo_.clear();
-  transaction_head_ = head_;
-  transaction_head_.lsn = next(head_.lsn);
-  // A clock that was set back must not take `_ts` back: readers by time count on it.
-  transaction_head_.ts = std::max(now, head_.ts);
+  writer_.begin(head_, now);
+  auto outcome = attempt(transaction, Scope{transaction.rules, now});
+  fetched_.reset();
+  if (!outcome || outcome->failure) {
+    take_back();
+    if (outcome) outcome->lsn = head_.lsn;
+    return outcome;
+  }
+  take_over(outcome, batch);
+  return outcome;
+}
 
-  const auto attempt = [&]() -> Result<Committed> {
-    if (transaction.delete_all) {
-      return delete_all(*transaction.delete_all, transaction.rules);
+Result<Committed> Stage::attempt(const Transaction& transaction, const Scope& scope) {
+  if (transaction.delete_all) return delete_all(*transaction.delete_all, scope);
+  if (!transaction.purge.empty()) return purge(transaction.purge, scope);
+  if (transaction.keep) return keep(*transaction.keep);
+  if (transaction.build_expiry) return build_expiry();
+  if (transaction.trim) return trim(*transaction.trim);
+  return attempt_writes(transaction, scope);
+}
+
+Result<Committed> Stage::attempt_writes(const Transaction& transaction, const Scope& scope) {
+  Committed committed;
+  committed.writes.reserve(transaction.writes.size());
+  Allowance allowance(transaction.text_budget.get());
+  for (std::uint32_t index = 0; index < transaction.writes.size(); ++index) {
+    const Write& write = transaction.writes[index];
+    auto written = apply(write, scope, index);
+    if (written && write.tells_text && !allowance.take(written->text.size())) {
+      written = response_too_large();
     }
-    Committed committed;
-    committed.lsn = transaction_head_.lsn;
-    committed.writes.reserve(transaction.writes.size());
-    std::uint32_t index = 0;
-    for (const Write& write : transaction.writes) {
-      ORRERY_TRY(auto written, apply(write, transaction.rules, now, index));
-      committed.writes.push_back(std::move(written));
-      ++index;
+    if (written) {
+      committed.writes.push_back(std::move(*written));
+      continue;
     }
+    // That the disk cannot be read says nothing about the write.
+    if (!transaction.tell_failure || would_block_ ||
+        written.error().code() == ErrorCode::Unavailable) {
+      return Error(std::move(written).error());
+    }
+    committed.writes.clear();
+    committed.failure = Failure{index, std::move(written).error()};
     return committed;
-  };
+  }
+  allowance.keep();
+  return committed;
+}
 
-  auto outcome = attempt();
-  if (!outcome) {
-    for (auto undo = document_undo_.rbegin(); undo != document_undo_.rend(); ++undo) {
-      if (undo->second) {
-        documents_[undo->first] = std::move(*undo->second);
-      } else {
-        documents_.erase(undo->first);
-      }
+void Stage::take_back() {
+  for (auto undo = document_undo_.rbegin(); undo != document_undo_.rend(); ++undo) {
+    if (undo->second) {
+      documents_[undo->first] = std::move(*undo->second);
+    } else {
+      documents_.erase(undo->first);
     }
-    for (auto undo = unique_undo_.rbegin(); undo != unique_undo_.rend(); ++undo) {
-      if (undo->second) {
-        uniques_[undo->first] = std::move(*undo->second);
-      } else {
-        uniques_.erase(undo->first);
-      }
+  }
+  for (auto undo = unique_undo_.rbegin(); undo != unique_undo_.rend(); ++undo) {
+    if (undo->second) {
+      uniques_[undo->first] = std::move(*undo->second);
+    } else {
+      uniques_.erase(undo->first);
     }
-    return outcome;
   }
-  if (transaction_batch_.empty()) {
-    // Nothing to delete: no commit, no LSN.
-    outcome->lsn = head_.lsn;
-    return outcome;
+}
+
+void Stage::take_over(Result<Committed>& outcome, storage::Batch& batch) {
+  if (!writer_.changes_documents()) {
+    // Nothing that a reader of the log could see: no LSN, and no time of its own.
+    writer_.head().lsn = head_.lsn;
+    writer_.head().ts = head_.ts;
   }
+  outcome->lsn = writer_.head().lsn;
+  staged_anything_ = !writer_.empty() || writer_.head() != head_;
+  if (!staged_anything_) return;
   for (auto& [key, before] : document_undo_) {
-    document_order_.emplace_back(transaction_head_.lsn, std::move(key));
+    document_order_.emplace_back(writer_.head().lsn, std::move(key));
   }
   for (auto& [key, before] : unique_undo_) {
-    unique_order_.emplace_back(transaction_head_.lsn, std::move(key));
+    unique_order_.emplace_back(writer_.head().lsn, std::move(key));
   }
-  head_ = transaction_head_;
-  batch.append(transaction_batch_);
-  return outcome;
+  if (mirror_) mirror_->see_change(head_.keeping, writer_.head().keeping);
+  head_ = writer_.head();
+  writer_.emit(batch);
+  if (mirror_) writer_.emit_mirrored(*mirror_, batch);
+  for (RecordPtr& record : writer_.take_records()) records_.push_back(std::move(record));
 }
 
 void Stage::forget_committed(Lsn lsn) {
@@ -123,10 +189,15 @@ void Stage::forget_committed(Lsn lsn) {
 
 void Stage::reset(const storage::Head& head) {
   head_ = head;
+  // What was mirrored since the failure may be missing in the targets.
+  mirror_.reset();
   documents_.clear();
   uniques_.clear();
   document_order_.clear();
   unique_order_.clear();
+  records_.clear();
+  expiry_build_.restart();
+  trimmer_.restart();
 }
 
 Result<bool> Stage::look_up(Family family, std::string_view key) {
@@ -145,11 +216,12 @@ Result<bool> Stage::look_up(Family family, std::string_view key) {
 }
 
 Result<std::optional<Stage::Existing>> Stage::find(const storage::DocumentKey& key,
-                                                   const Rules& rules, UnixSeconds now) {
+                                                   const Scope& scope) {
   std::optional<IdEntry> entry;
   const std::string id_key = storage::id_key(partition_, key);
   if (const auto staged = documents_.find(id_key); staged != documents_.end()) {
-    rests_on_staged_ = true;
+    // What this transaction itself has done does not make it rest on others.
+    if (staged->second.lsn != writer_.head().lsn) rests_on_staged_ = true;
     entry = staged->second.entry;
   } else {
     ORRERY_TRY(const bool found, look_up(Family::Ids, id_key));
@@ -159,14 +231,38 @@ Result<std::optional<Stage::Existing>> Stage::find(const storage::DocumentKey& k
     }
   }
   if (!entry) return std::optional<Existing>();
-  Existing existing{
-      *entry, storage::expired(entry->header.ts, entry->header.own_ttl, rules.default_ttl, now)};
+  Existing existing{*entry, storage::expired(entry->header.ts, entry->header.own_ttl,
+                                             scope.rules.default_ttl, scope.now)};
   return std::optional<Existing>(std::move(existing));
 }
 
-Result<Written> Stage::apply(const Write& write, const Rules& rules, UnixSeconds now,
-                             std::uint32_t index) {
-  ORRERY_TRY(auto existing, find(write.key, rules, now));
+Result<storage::VersionRecord> Stage::fetch(const storage::DocumentKey& key, const IdEntry& entry) {
+  fetched_.reset();
+  const auto staged = documents_.find(storage::id_key(partition_, key));
+  if (staged != documents_.end()) fetched_ = staged->second.record.lock();
+  std::string_view value;
+  if (fetched_) {
+    value = *fetched_;
+  } else {
+    ORRERY_TRY(const bool found,
+               look_up(Family::Log, storage::log_key(partition_, entry.position)));
+    if (!found) {
+      // An entry and its version come and go together; unless the commit of a staged one has just
+      // failed. Then nothing that rests on it will be committed either.
+      ORRERY_ASSERT(staged != documents_.end());
+      rests_on_staged_ = true;
+      return Error(ErrorCode::Unavailable, "a write that this one stands on could not be stored");
+    }
+    value = scratch_;
+  }
+  const auto record = storage::VersionRecord::parse(value);
+  ORRERY_ASSERT(record.has_value());
+  return *record;
+}
+
+Result<Written> Stage::apply(const Write& write, const Scope& scope, std::uint32_t index) {
+  if (write.refusal) return *write.refusal;
+  ORRERY_TRY(auto existing, find(write.key, scope));
   const bool visible = existing && !existing->expired &&
                        (!write.number || existing->entry.header.number == *write.number);
   switch (write.kind) {
@@ -181,159 +277,188 @@ Result<Written> Stage::apply(const Write& write, const Rules& rules, UnixSeconds
       break;
     case Write::Kind::Replace:
     case Write::Kind::Delete:
+    case Write::Kind::Patch:
+    case Write::Kind::Read:
       if (!visible) return not_found();
       break;
   }
+  if (write.kind == Write::Kind::Read) return read(write, *existing);
   if (visible && !write.if_match.empty() && !existing->entry.etag().matches(write.if_match)) {
     return Error(ErrorCode::PreconditionFailed,
                  "One of the specified pre-condition is not met. The document has changed since "
                  "the etag in If-Match was read: read it again.");
   }
   if (write.kind == Write::Kind::Delete) {
-    return erase_version(write.key, existing->entry, rules, index);
+    return erase_version(write.key, existing->entry, scope, index, Operation::Delete);
   }
-  return put_version(write, existing, rules, now, index);
+  if (write.kind == Write::Kind::Patch) {
+    ORRERY_TRY(const auto record, fetch(write.key, existing->entry));
+    ORRERY_TRY(const auto version, write.change(record.text));
+    return put_version(write, version, existing, scope, index);
+  }
+  return put_version(write, write.version, existing, scope, index);
 }
 
-Result<Written> Stage::put_version(const Write& write, const std::optional<Existing>& existing,
-                                   const Rules& rules, UnixSeconds now, std::uint32_t index) {
+Result<Written> Stage::read(const Write& write, const Existing& existing) {
+  Written written;
+  written.position = existing.entry.position;
+  written.header = existing.entry.header;
+  written.text_size = existing.entry.text_size;
+  const ETag etag = existing.entry.etag();
+  const auto names_it = [&](const std::string& condition) {
+    return !condition.empty() && etag.matches(condition);
+  };
+  if (names_it(write.if_match) || names_it(write.if_none_match)) {
+    written.kind = Written::Kind::NotModified;
+    return written;
+  }
+  ORRERY_TRY(const auto record, fetch(write.key, existing.entry));
+  written.kind = Written::Kind::Read;
+  written.text = record.text;
+  return written;
+}
+
+Result<Written> Stage::put_version(const Write& write, const NewVersion& version,
+                                   const std::optional<Existing>& existing, const Scope& scope,
+                                   std::uint32_t index) {
   const bool replaces = existing && !existing->expired;
   storage::DocumentKey key = write.key;
-  const bool renames = replaces && write.kind == Write::Kind::Replace && write.new_id != key.id;
+  const bool renames = replaces && write.kind == Write::Kind::Replace && version.new_id != key.id;
+  // What is left of an expired document makes way for a new one, with a number of its own.
+  if (existing && !replaces) ORRERY_TRY(purge_version(key, existing->entry, scope));
   if (renames) {
-    key.id = write.new_id;
-    ORRERY_TRY(auto taken, find(key, rules, now));
+    key.id = version.new_id;
+    ORRERY_TRY(auto taken, find(key, scope));
     if (taken && !taken->expired) {
       return Error(ErrorCode::Conflict,
                    "Entity with the specified id already exists in the system. The body's id names "
                    "another document.");
     }
-    if (taken) ORRERY_TRY(erase_version(key, taken->entry, rules, index));
+    if (taken) ORRERY_TRY(purge_version(key, taken->entry, scope));
   }
 
   Written written;
   written.kind = replaces ? Written::Kind::Replaced : Written::Kind::Created;
-  written.position = LogPosition{transaction_head_.lsn, index};
+  written.position = LogPosition{writer_.head().lsn, index};
   if (replaces) {
     written.header.number = existing->entry.header.number;
   } else {
-    if (transaction_head_.document_sequence == kDocumentSequenceMax) {
+    if (writer_.head().document_sequence == kDocumentSequenceMax) {
       return Error(ErrorCode::Forbidden, "this range has numbered as many documents as it can");
     }
-    written.header.number = DocumentNumber::make(range_, ++transaction_head_.document_sequence);
+    written.header.number = DocumentNumber::make(range_, ++writer_.head().document_sequence);
   }
-  written.header.ts = transaction_head_.ts;
-  written.header.own_ttl = write.own_ttl;
-  written.header.indexed_leaves = write.indexed_leaves;
+  written.header.ts = writer_.head().ts;
+  written.header.own_ttl = version.own_ttl;
+  written.header.indexed_leaves = version.indexed_leaves;
+  // What a transaction creates and then replaces is created by it.
+  written.header.replaces = replaces && (existing->entry.position.lsn != writer_.head().lsn ||
+                                         existing->entry.header.replaces);
 
-  ORRERY_TRY(claim_unique_values(write, key, existing, rules, now,
-                                 Holder{written.position, written.header}));
+  ORRERY_TRY(claim_unique_values(write.key, key, version.unique_values,
+                                 replaces ? existing : std::nullopt, scope, written.position));
 
   std::string rid;
   Rid::document(container_, written.header.number).append_text(rid);
   const std::string self = self_prefix_ + rid + "/";
   const ETag etag = written.etag();
   written.text = json::with_system_properties(
-      write.open_text, {.rid = rid, .self = self, .etag = etag.text(), .ts = written.header.ts});
+      version.open_text, {.rid = rid, .self = self, .etag = etag.text(), .ts = written.header.ts});
   written.text_size = static_cast<std::uint32_t>(written.text.size());
 
-  if (existing) erase_records(existing->entry);
-  if (existing && !replaces) {
-    // What is left of an expired document makes way for a new one, with a number of its own.
-    transaction_batch_.erase(Family::Rids,
-                             storage::rid_key(partition_, existing->entry.header.number));
+  const auto operation = replaces ? Operation::Replace : Operation::Create;
+  std::string_view previous_text;
+  if (replaces && keeps_previous(operation)) {
+    ORRERY_TRY(const auto record, fetch(write.key, existing->entry));
+    previous_text = record.text;
   }
-  if (renames) {
-    transaction_batch_.erase(Family::Ids, storage::id_key(partition_, write.key));
-    remember(write.key, std::nullopt, {});
-  }
+  record_change(operation, key, replaces ? &existing->entry : nullptr, written.header.number,
+                written.text, previous_text);
+
   const IdEntry entry{written.position, written.header, written.text_size};
-  transaction_batch_.put(Family::Log, storage::log_key(partition_, written.position),
-                         storage::VersionRecord::make(written.header, key, written.text));
-  transaction_batch_.put(Family::Ids, storage::id_key(partition_, key), entry.make());
-  transaction_batch_.put(Family::Rids, storage::rid_key(partition_, written.header.number),
-                         storage::make_position_value(written.position));
-  transaction_head_.documents += 1;
-  transaction_head_.text_bytes += written.text_size;
-  remember(key, entry, write.unique_values);
+  const RecordPtr record = std::make_shared<const std::string>(
+      storage::VersionRecord::make(written.header, key, written.text));
+  if (replaces) writer_.supersede(write.key, existing->entry, renames);
+  if (renames) remember(write.key, std::nullopt, {}, nullptr);
+  writer_.put(key, entry, record);
+  remember(key, entry, version.unique_values, record);
   return written;
 }
 
 Result<Written> Stage::erase_version(const storage::DocumentKey& key, const IdEntry& entry,
-                                     const Rules& rules, std::uint32_t index) {
-  ORRERY_TRY(release_unique_values(key, entry, rules));
-  erase_records(entry);
-  transaction_batch_.erase(Family::Ids, storage::id_key(partition_, key));
-  transaction_batch_.erase(Family::Rids, storage::rid_key(partition_, entry.header.number));
-  remember(key, std::nullopt, {});
+                                     const Scope& scope, std::uint32_t index, Operation operation) {
+  ORRERY_TRY(release_unique_values(key, entry, scope.rules));
+  std::string_view previous_text;
+  if (keeps_previous(operation)) {
+    ORRERY_TRY(const auto record, fetch(key, entry));
+    previous_text = record.text;
+  }
+  record_change(operation, key, &entry, entry.header.number, {}, previous_text);
+  writer_.erase(key, entry);
+  remember(key, std::nullopt, {}, nullptr);
   Written written;
   written.kind = Written::Kind::Deleted;
-  written.position = LogPosition{transaction_head_.lsn, index};
+  written.position = LogPosition{writer_.head().lsn, index};
   written.header = entry.header;
   written.text_size = entry.text_size;
   return written;
 }
 
-void Stage::erase_records(const IdEntry& entry) {
-  transaction_batch_.erase_single(Family::Log, storage::log_key(partition_, entry.position));
-  transaction_head_.documents -= 1;
-  transaction_head_.text_bytes -= entry.text_size;
+Result<> Stage::purge_version(const storage::DocumentKey& key, const IdEntry& entry,
+                              const Scope& scope) {
+  ORRERY_TRY(erase_version(key, entry, scope, 0, Operation::TtlDelete));
+  return {};
 }
 
-Result<Committed> Stage::delete_all(const storage::DocumentKey& key, const Rules& rules) {
-  if (tier_ == storage::Tier::Memory) {
-    would_block_ = true;
-    return Error(ErrorCode::Internal, "a scan may block");
+bool Stage::keeps_previous(Operation operation) const {
+  using Keeping = storage::Keeping;
+  const Keeping& keeping = head_.keeping;
+  if (keeping.history != Keeping::History::All) return false;
+  switch (keeping.previous_image) {
+    case Keeping::PreviousImage::None:
+      return false;
+    case Keeping::PreviousImage::Delete:
+      return operation == Operation::Delete || operation == Operation::TtlDelete;
+    case Keeping::PreviousImage::All:
+      return operation != Operation::Create;
   }
-  storage::DocumentKey prefix = key;
-  prefix.id.clear();
-  const std::string from = storage::id_key(partition_, prefix);
-  std::string to = from;
-  // No byte of UTF-8 is 0xFF, so this is beyond every id.
-  to.push_back('\xFF');
+  return false;
+}
 
-  // Committed documents, overlaid with what is staged. One more than goes into a transaction tells
-  // whether there are more; staged deletions may take some away again.
-  std::map<std::string, std::optional<IdEntry>> found;
-  ORRERY_TRY(const auto snapshot, store_.snapshot());
-  auto cursor = snapshot.cursor(Family::Ids, from, to);
-  const std::size_t limit = kDeleteAllDocumentsMax + 1 + documents_.size();
-  for (; cursor.valid() && found.size() < limit; cursor.next()) {
-    found.emplace(cursor.key(), IdEntry::parse(cursor.value()));
-  }
-  ORRERY_TRY(cursor.status());
-  for (const auto& [id_key, staged] : documents_) {
-    if (id_key.starts_with(from)) {
-      rests_on_staged_ = true;
-      found.insert_or_assign(id_key, staged.entry);
-    }
-  }
-
-  Committed committed;
-  committed.lsn = transaction_head_.lsn;
-  for (const auto& [id_key, entry] : found) {
-    if (!entry) continue;
-    if (committed.writes.size() == kDeleteAllDocumentsMax) {
-      committed.more = true;
+void Stage::record_change(Operation operation, const storage::DocumentKey& key,
+                          const IdEntry* before, DocumentNumber number,
+                          std::string_view current_text, std::string_view previous_text) {
+  using History = storage::Keeping::History;
+  const bool deletes = operation == Operation::Delete || operation == Operation::TtlDelete;
+  switch (head_.keeping.history) {
+    case History::None:
+      return;
+    case History::Tombstones:
+      if (!deletes) return;
       break;
-    }
-    storage::DocumentKey document = prefix;
-    document.id = id_key.substr(from.size());
-    // What has expired goes with the rest: it only waits to be purged.
-    ORRERY_TRY(auto written, erase_version(document, *entry, rules,
-                                           static_cast<std::uint32_t>(committed.writes.size())));
-    committed.writes.push_back(std::move(written));
+    case History::All:
+      break;
   }
-  return committed;
+  storage::HistoryRecord change;
+  change.operation = operation;
+  change.ts = writer_.head().ts;
+  if (before != nullptr) change.previous = before->position.lsn;
+  change.number = number;
+  change.epk = key.epk;
+  change.partition_key = key.partition_key;
+  change.id = key.id;
+  change.current_text = current_text;
+  change.previous_text = previous_text;
+  writer_.put_history(change);
 }
 
 void Stage::remember(const storage::DocumentKey& key, std::optional<IdEntry> entry,
-                     std::vector<std::string> unique_values) {
+                     std::vector<std::string> unique_values, const RecordPtr& record) {
   std::string id_key = storage::id_key(partition_, key);
   auto& slot = documents_[id_key];
   std::optional<StagedDocument> before;
   if (slot.lsn != Lsn{}) before = std::move(slot);
-  slot = StagedDocument{transaction_head_.lsn, std::move(entry), std::move(unique_values)};
+  slot = StagedDocument{writer_.head().lsn, std::move(entry), std::move(unique_values), record};
   document_undo_.emplace_back(std::move(id_key), std::move(before));
 }
 

@@ -15,6 +15,7 @@
 
 #include "partition/test_audit.h"
 #include "partition/test_environment.h"
+#include "partition/test_stage.h"
 #include "storage/keys.h"
 #include "storage/test_store.h"
 
@@ -27,89 +28,6 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 
 using Kind = Write::Kind;
-
-constexpr PartitionNumber kPartition{7};
-constexpr RangeId kRange{3};
-
-Rid container_rid() { return Rid::container({0, 0, 0, 1}, {0x80, 0, 0, 1}); }
-
-/// "ok", or the name of the error.
-std::string outcome_of(const Result<Committed>& result) {
-  if (result) return "ok";
-  switch (result.error().code()) {
-    case ErrorCode::Conflict:
-      return "conflict";
-    case ErrorCode::NotFound:
-      return "not found";
-    case ErrorCode::PreconditionFailed:
-      return "precondition failed";
-    default:
-      return "? " + result.error().message();
-  }
-}
-
-class StageTest : public testing::Test {
- protected:
-  void TearDown() override {
-    commit();
-    audit(*store, kPartition);
-  }
-
-  Result<Committed> stage_all(const Transaction& transaction) {
-    return stage.stage(transaction, clock.unix_seconds(), batch, storage::Tier::Disk);
-  }
-  Result<Committed> stage_writes(std::vector<WriteOf> writes) {
-    return stage_all(transaction_of(std::move(writes), rules));
-  }
-  /// Stages one write and says what came of it.
-  std::string attempt(WriteOf write) { return outcome_of(stage_writes({std::move(write)})); }
-  /// Stages one write that must succeed.
-  Written write(WriteOf one) {
-    auto committed = stage_writes({std::move(one)});
-    EXPECT_TRUE(committed) << committed.error().message();
-    return committed ? committed->writes.at(0) : Written{};
-  }
-  Result<Committed> delete_all(std::string_view partition_key) {
-    Transaction transaction;
-    transaction.rules = rules;
-    transaction.delete_all = key_of(partition_key, "");
-    return stage_all(transaction);
-  }
-
-  /// What the committer does with what is staged.
-  void commit() {
-    store_staged();
-    stage.forget_committed(stage.head().lsn);
-  }
-  /// The same before the writer has heard of it.
-  void store_staged() {
-    if (!batch.empty()) {
-      batch.put(storage::Family::Heads, storage::partition_prefix(kPartition), stage.head().make());
-    }
-    ASSERT_TRUE(storage::commit(*store, batch));
-    batch.clear();
-  }
-
-  /// The ids that are stored under one key.
-  std::vector<std::string> stored_ids(std::string_view partition_key = "p") {
-    std::vector<std::string> ids;
-    const std::string prefix = key_of(partition_key, "").bytes();
-    for (const auto& [name, entry] : audit(*store, kPartition).entries) {
-      if (name.starts_with(prefix)) ids.push_back(name.substr(prefix.size()));
-    }
-    return ids;
-  }
-  std::string stored_text(std::string_view id, std::string_view partition_key = "p") {
-    return audit(*store, kPartition).texts[key_of(partition_key, id).bytes()];
-  }
-
-  storage::TemporaryDirectory directory;
-  std::unique_ptr<storage::Store> store = storage::open_store(directory.path());
-  ManualClock clock{1'743'508'800};
-  Rules rules;
-  Stage stage{*store, kPartition, kRange, container_rid(), storage::Head{}};
-  storage::Batch batch;
-};
 
 // ── create, upsert, replace, delete ──────────────────────────────────────────────────────────────
 
@@ -846,8 +764,16 @@ class Model {
         if (document.unique[i] == write.unique[i]) return "conflict";
       }
     }
+    // Who holds one of the values and has expired is purged.
+    std::erase_if(documents_, [&](const auto& each) {
+      if (each.first.first != key.first || live(each.second, now)) return false;
+      for (std::size_t i = 0; i < write.unique.size(); ++i) {
+        if (each.second.unique[i] == write.unique[i]) return true;
+      }
+      return false;
+    });
     documents_.erase(key);
-    documents_[target] = {ts, write.ttl, write.unique, write.make().open_text};
+    documents_[target] = {ts, write.ttl, write.unique, write.make().version.open_text};
     return "ok";
   }
 
@@ -862,6 +788,14 @@ TEST_P(StageModelTest, RandomTransactionsDoWhatTheModelDoes) {
   const auto below = [&random](std::uint32_t bound) { return random() % bound; };
   rules = rules_with_unique_keys(30);
   Model model(30);
+  if (GetParam() % 2 == 0) {
+    // audit() then checks all that is kept besides.
+    ASSERT_TRUE(keep({storage::Keeping::History::All, storage::Keeping::PreviousImage::All,
+                      storage::Keeping::Expiry::Building}));
+    Transaction build;
+    build.build_expiry = true;
+    ASSERT_FALSE(stage_all(build)->more);
+  }
   for (int step = 0; step < 600; ++step) {
     const UnixSeconds now = clock.unix_seconds();
     const UnixSeconds ts = std::max(now, stage.head().ts);

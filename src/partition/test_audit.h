@@ -1,10 +1,14 @@
 // For tests: whether what a store holds of a partition agrees with itself.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+#include <deque>
 #include <map>
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -23,11 +27,144 @@ struct Audited {
   storage::Head head;
   std::map<std::string, storage::IdEntry> entries;
   std::map<std::string, std::string> texts;
+  /// In order; views into history_values.
+  std::vector<std::pair<storage::LogPosition, storage::HistoryRecord>> history;
+  std::deque<std::string> history_values;
+  std::size_t expiry_entries = 0;
+  std::size_t stale_expiry_entries = 0;
 };
 
-/// Checks that log, ids, rids, unique and head of a partition say the same, and returns what they
-/// say. Every live document must have one entry in each; nothing else may be there. Unique entries
-/// may be missing for a document whose values another took over after it had expired.
+/// What is in the log, by position.
+struct AuditedVersion {
+  std::string name;  ///< the key
+  storage::VersionHeader header;
+  std::string text;
+};
+using AuditedLog = std::map<storage::LogPosition, AuditedVersion>;
+
+/// Checks that history is what its head says, and where all of it is kept also that it leads to
+/// what is in the log.
+inline void audit_history(const storage::Snapshot& snapshot, PartitionNumber partition,
+                          const AuditedLog& log, Audited& audited) {
+  const auto& head = audited.head;
+  std::uint64_t bytes = 0;
+  for (auto& [key, value] :
+       contents(snapshot, storage::Family::History, storage::partition_prefix(partition),
+                storage::partition_end(partition))) {
+    bytes += value.size();
+    audited.history_values.push_back(std::move(value));
+    const auto record = storage::HistoryRecord::parse(audited.history_values.back());
+    if (!record) {
+      ADD_FAILURE() << "a broken change";
+      continue;
+    }
+    audited.history.emplace_back(storage::log_position(key), *record);
+  }
+  EXPECT_EQ(head.history_bytes, bytes);
+  const bool kept = head.keeping.history != storage::Keeping::History::None;
+  EXPECT_EQ(kept, head.history != nullptr);
+  if (!kept) {
+    EXPECT_TRUE(audited.history.empty()) << "changes that nobody keeps";
+    return;
+  }
+  for (const auto& part : *head.history) {
+    EXPECT_LE(part.tombstones_begin, part.all_begin);
+    EXPECT_LE(part.all_begin, head.lsn);
+  }
+
+  struct Last {
+    storage::LogPosition position;
+    storage::HistoryRecord change;
+  };
+  std::map<DocumentNumber, Last> last;
+  UnixSeconds ts = 0;
+  for (const auto& [position, change] : audited.history) {
+    const auto* part = storage::find_part(head.history, change.epk);
+    if (part == nullptr) {
+      ADD_FAILURE() << "a change of no part";
+      continue;
+    }
+    EXPECT_LE(position.lsn, head.lsn);
+    EXPECT_GE(position.lsn, part->tombstones_begin) << "a change that should have gone";
+    if (position.lsn > head.merged_at) {
+      EXPECT_GE(change.ts, ts);
+      ts = change.ts;
+    }
+    if (position.lsn < part->all_begin) {
+      EXPECT_TRUE(change.deletes() && change.current_text.empty() && change.previous_text.empty())
+          << "more than a tombstone at " << position.lsn.value;
+    }
+    if (change.deletes()) EXPECT_EQ(change.current_text, "");
+    if (position.lsn <= part->all_begin) continue;
+    if (head.keeping.history != storage::Keeping::History::All) continue;
+    const bool creates = change.operation == storage::HistoryRecord::Operation::Create;
+    const auto before = last.find(change.number);
+    if (creates) {
+      EXPECT_EQ(before, last.end()) << "created twice";
+      EXPECT_EQ(change.previous, Lsn{0});
+      EXPECT_EQ(change.previous_text, "");
+    } else if (before != last.end()) {
+      EXPECT_EQ(change.previous, before->second.position.lsn);
+      EXPECT_FALSE(before->second.change.deletes()) << "changed after it was deleted";
+      if (!change.previous_text.empty()) {
+        EXPECT_EQ(change.previous_text, before->second.change.current_text);
+      }
+    }
+    if (!change.deletes()) EXPECT_NE(change.current_text, "");
+    last[change.number] = {position, change};
+  }
+  if (head.keeping.history != storage::Keeping::History::All) return;
+  std::map<DocumentNumber, const AuditedVersion*> live;
+  for (const auto& [position, version] : log) {
+    live.emplace(version.header.number, &version);
+    const auto change = last.find(version.header.number);
+    if (change == last.end()) {
+      // It was there before.
+      const auto* part = storage::find_part(head.history, version.name);
+      EXPECT_TRUE(part == nullptr || position.lsn <= part->all_begin)
+          << "a version without history";
+      continue;
+    }
+    EXPECT_EQ(change->second.position.lsn, position.lsn);
+    EXPECT_EQ(change->second.change.current_text, version.text);
+    EXPECT_EQ(change->second.change.key().bytes(), version.name);
+  }
+  for (const auto& [number, change] : last) {
+    EXPECT_EQ(change.change.deletes(), !live.contains(number)) << change.change.id;
+  }
+}
+
+/// Checks that each version has the expiry entry that it should.
+inline void audit_expiry(const storage::Snapshot& snapshot, PartitionNumber partition,
+                         const AuditedLog& log, Audited& audited) {
+  using Expiry = storage::Keeping::Expiry;
+  std::set<storage::LogPosition> found;
+  for (const auto& [key, value] :
+       contents(snapshot, storage::Family::Expiry, storage::partition_prefix(partition),
+                storage::partition_end(partition))) {
+    ++audited.expiry_entries;
+    const auto entry = storage::expiry_entry(key);
+    const auto version = log.find(entry.position);
+    if (version == log.end()) {
+      ++audited.stale_expiry_entries;
+      continue;
+    }
+    EXPECT_EQ(storage::expiry_of(version->first, version->second.header), entry);
+    found.insert(entry.position);
+  }
+  const Expiry expiry = audited.head.keeping.expiry;
+  if (expiry == Expiry::Off) EXPECT_EQ(audited.expiry_entries, 0u);
+  if (expiry != Expiry::Complete) return;
+  for (const auto& [position, version] : log) {
+    if (!storage::expiry_of(position, version.header)) continue;
+    EXPECT_TRUE(found.contains(position)) << "a version without its expiry entry";
+  }
+}
+
+/// Checks that all that a store has of a partition says the same, and returns what that is. Every
+/// live document must have one entry in log, ids and rids; nothing else may be there. Unique
+/// entries may be missing for a document whose values another took over after it had expired, in a
+/// store of the first version.
 inline Audited audit(const storage::Store& store, PartitionNumber partition) {
   using storage::Family;
   Audited audited;
@@ -41,7 +178,7 @@ inline Audited audit(const storage::Store& store, PartitionNumber partition) {
 
   std::uint64_t bytes = 0;
   std::map<storage::LogPosition, std::vector<std::string>> unique_values;
-  std::map<storage::LogPosition, std::string> log;
+  AuditedLog log;
   for (const auto& [key, value] : contents(*snapshot, Family::Log, from, to)) {
     const auto record = storage::VersionRecord::parse(value);
     if (!record) {
@@ -52,7 +189,7 @@ inline Audited audit(const storage::Store& store, PartitionNumber partition) {
     const std::string name = record->key().bytes();
     EXPECT_TRUE(audited.texts.emplace(name, record->text).second)
         << record->id << " is in the log twice";
-    log.emplace(position, name);
+    log.emplace(position, AuditedVersion{name, record->header, std::string(record->text)});
     bytes += record->text.size();
     for (const auto& unique : unique_values_in(record->text)) {
       unique_values[position].push_back(unique);
@@ -70,7 +207,7 @@ inline Audited audit(const storage::Store& store, PartitionNumber partition) {
     const std::string name = key.substr(4);
     audited.entries.emplace(name, *entry);
     const auto at = log.find(entry->position);
-    EXPECT_TRUE(at != log.end() && at->second == name) << "an id that names no version";
+    EXPECT_TRUE(at != log.end() && at->second.name == name) << "an id that names no version";
     if (at != log.end()) EXPECT_EQ(entry->text_size, audited.texts[name].size());
   }
   std::set<storage::LogPosition> by_rid;
@@ -79,7 +216,7 @@ inline Audited audit(const storage::Store& store, PartitionNumber partition) {
     EXPECT_TRUE(position && log.contains(*position)) << "a rid that names no version";
     if (!position || !log.contains(*position)) continue;
     EXPECT_TRUE(by_rid.insert(*position).second) << "two rids name one version";
-    const auto entry = audited.entries.find(log[*position]);
+    const auto entry = audited.entries.find(log[*position].name);
     if (entry == audited.entries.end()) continue;
     EXPECT_EQ(entry->second.header.number, storage::document_number(key));
   }
@@ -105,6 +242,8 @@ inline Audited audit(const storage::Store& store, PartitionNumber partition) {
   EXPECT_EQ(audited.head.documents, log.size());
   EXPECT_EQ(audited.head.text_bytes, bytes);
   if (!log.empty()) EXPECT_LE(log.rbegin()->first.lsn, audited.head.lsn);
+  audit_history(*snapshot, partition, log, audited);
+  audit_expiry(*snapshot, partition, log, audited);
   return audited;
 }
 

@@ -284,7 +284,8 @@ struct WriteOf {
   std::int32_t ttl = storage::kTtlAbsent;
   std::vector<std::string> unique = {};
   std::optional<DocumentNumber> number = {};
-  std::size_t padding = 0;  ///< more text
+  std::size_t padding = 0;  ///< more text; a Patch adds it to what is there
+  std::string if_none_match = {};
 
   Write make() const {
     Write write;
@@ -292,19 +293,37 @@ struct WriteOf {
     write.key = key_of(partition_key, id);
     write.number = number;
     write.if_match = if_match;
-    if (kind == Write::Kind::Delete) return write;
-    write.new_id = new_id.empty() ? id : new_id;
-    write.open_text = R"({"id":")" + write.new_id + "\"";
-    if (!unique.empty()) {
-      write.open_text += R"(,"u":")";
-      for (const auto& value : unique) write.open_text += value + "|";
-      write.open_text += "\"";
+    write.if_none_match = if_none_match;
+    if (kind == Write::Kind::Delete || kind == Write::Kind::Read) return write;
+    if (kind == Write::Kind::Patch) {
+      write.change = [base = *this](std::string_view text) -> Result<NewVersion> {
+        WriteOf after = base;
+        const auto before = text.find(R"("p":"x)");
+        const auto end = text.find('"', before == std::string_view::npos ? 0 : before + 5);
+        if (before != std::string_view::npos) after.padding += end - (before + 5);
+        if (after.unique.empty()) after.unique = unique_values_in(text);
+        return after.version();
+      };
+      return write;
     }
-    if (padding > 0) write.open_text += R"(,"p":")" + std::string(padding, 'x') + "\"";
-    write.own_ttl = ttl;
-    write.indexed_leaves = 1;
-    write.unique_values = unique;
+    write.version = version();
     return write;
+  }
+
+  NewVersion version() const {
+    NewVersion made;
+    made.new_id = new_id.empty() ? id : new_id;
+    made.open_text = R"({"id":")" + made.new_id + "\"";
+    if (!unique.empty()) {
+      made.open_text += R"(,"u":")";
+      for (const auto& value : unique) made.open_text += value + "|";
+      made.open_text += "\"";
+    }
+    if (padding > 0) made.open_text += R"(,"p":")" + std::string(padding, 'x') + "\"";
+    made.own_ttl = ttl;
+    made.indexed_leaves = 1;
+    made.unique_values = unique;
+    return made;
   }
 };
 

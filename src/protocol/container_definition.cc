@@ -276,21 +276,35 @@ Result<> check_computed_properties(const Json& properties) {
   return {};
 }
 
-Result<> check_change_feed_policy(const Json& policy) {
+Result<ChangeFeedPolicy> parse_change_feed_policy(const Json& policy) {
+  ChangeFeedPolicy result;
   if (!policy.is_object()) return bad_request("changeFeedPolicy must be an object.");
-  const Json* retention = find_member(policy, "retentionDuration");
-  if (retention != nullptr && !integer_in(*retention, 0, kInt32Max)) {
-    return bad_request("changeFeedPolicy.retentionDuration must be whole minutes, 0 or more.");
+  if (const Json* retention = find_member(policy, "retentionDuration")) {
+    const auto minutes = integer_in(*retention, 0, kInt32Max);
+    if (!minutes) {
+      return bad_request("changeFeedPolicy.retentionDuration must be whole minutes, 0 or more.");
+    }
+    result.retention_minutes = static_cast<std::int32_t>(*minutes);
   }
-  const Json* tombstones = find_member(policy, "tombstoneDuration");
-  if (tombstones != nullptr && !integer_in(*tombstones, -1, kInt32Max)) {
-    return bad_request("changeFeedPolicy.tombstoneDuration must be whole minutes, or -1 for ever.");
+  if (const Json* tombstones = find_member(policy, "tombstoneDuration")) {
+    const auto minutes = integer_in(*tombstones, ChangeFeedPolicy::kForEver, kInt32Max);
+    if (!minutes) {
+      return bad_request(
+          "changeFeedPolicy.tombstoneDuration must be whole minutes, or -1 for ever.");
+    }
+    result.tombstone_minutes = static_cast<std::int32_t>(*minutes);
   }
-  const Json* image = find_member(policy, "previousImage");
-  if (image != nullptr && !is_one_of(*image, {"none", "delete", "all"})) {
-    return bad_request("changeFeedPolicy.previousImage must be 'none', 'delete' or 'all'.");
+  if (const Json* image = find_member(policy, "previousImage")) {
+    using PreviousImage = ChangeFeedPolicy::PreviousImage;
+    if (is_one_of(*image, {"all"})) {
+      result.previous_image = PreviousImage::All;
+    } else if (is_one_of(*image, {"delete"})) {
+      result.previous_image = PreviousImage::Delete;
+    } else if (!is_one_of(*image, {"none"})) {
+      return bad_request("changeFeedPolicy.previousImage must be 'none', 'delete' or 'all'.");
+    }
   }
-  return {};
+  return result;
 }
 
 Result<std::optional<std::int32_t>> parse_default_ttl(const Json& body) {
@@ -377,7 +391,7 @@ Result<> ContainerDefinition::take_changeable(const Json& body) {
     ORRERY_TRY(check_computed_properties(*properties));
   }
   if (const Json* policy = find_member(body, "changeFeedPolicy")) {
-    ORRERY_TRY(check_change_feed_policy(*policy));
+    ORRERY_TRY(change_feed_policy_, parse_change_feed_policy(*policy));
   }
   ORRERY_TRY(check_vector_policies(find_member(body, "vectorEmbeddingPolicy"),
                                    indexing_policy_.vector_indexes()));

@@ -15,6 +15,20 @@
 
 namespace orrery {
 
+/// What a container keeps of its changes: its `changeFeedPolicy`.
+struct ChangeFeedPolicy {
+  enum class PreviousImage { None, Delete, All };
+  static constexpr std::int32_t kForEver = -1;
+
+  std::int32_t retention_minutes = 0;  ///< of every change; 0: there is no all-versions feed
+  std::int32_t tombstone_minutes = 0;  ///< of deletes; kForEver; 0: no longer than all changes
+  PreviousImage previous_image = PreviousImage::None;
+
+  bool keeps_all() const { return retention_minutes > 0; }
+  bool keeps_tombstones() const { return keeps_all() || tombstone_minutes != 0; }
+  bool operator==(const ChangeFeedPolicy&) const = default;
+};
+
 class ContainerDefinition {
  public:
   /// From the body of a create. `api_version` decides defaults of the indexing policy and whether
@@ -35,6 +49,7 @@ class ContainerDefinition {
   const PartitionKeyDefinition& partition_key() const { return partition_key_; }
   /// Absent: TTL is off. -1: only documents with their own.
   std::optional<std::int32_t> default_ttl() const { return default_ttl_; }
+  const ChangeFeedPolicy& change_feed_policy() const { return change_feed_policy_; }
   /// Paths of each unique key, as member names.
   const std::vector<std::vector<std::vector<std::string>>>& unique_keys() const {
     return unique_keys_;
@@ -65,6 +80,7 @@ class ContainerDefinition {
   PartitionKeyDefinition partition_key_;
   IndexingPolicy indexing_policy_;
   std::optional<std::int32_t> default_ttl_;
+  ChangeFeedPolicy change_feed_policy_;
   std::vector<std::vector<std::vector<std::string>>> unique_keys_;
   /// Everything else that is echoed, and what of the above keeps its spelling; see to_stored().
   Json members_ = Json::object();

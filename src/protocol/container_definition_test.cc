@@ -252,6 +252,41 @@ TEST(ContainerDefinitionTest, OtherPoliciesAreChecked) {
   EXPECT_THAT(refusal(R"("clientEncryptionPolicy":1)"), HasSubstr("clientEncryptionPolicy"));
 }
 
+TEST(ContainerDefinitionTest, TheChangeFeedPolicySaysWhatIsKept) {
+  const auto policy_of = [](const std::string& members) {
+    const auto body =
+        Json::parse(R"({"id":"c","partitionKey":{"paths":["/pk"],"kind":"Hash"})" + members + "}");
+    return ContainerDefinition::create(body, {}).value().change_feed_policy();
+  };
+  using PreviousImage = ChangeFeedPolicy::PreviousImage;
+  EXPECT_EQ(policy_of(""), ChangeFeedPolicy{});
+  EXPECT_FALSE(policy_of("").keeps_tombstones());
+  EXPECT_FALSE(policy_of(R"(,"changeFeedPolicy":{"retentionDuration":0})").keeps_tombstones());
+  const auto all =
+      policy_of(R"(,"changeFeedPolicy":{"retentionDuration":10,"previousImage":"all"})");
+  EXPECT_EQ(all, (ChangeFeedPolicy{10, 0, PreviousImage::All}));
+  EXPECT_TRUE(all.keeps_all() && all.keeps_tombstones());
+  const auto tombstones =
+      policy_of(R"(,"changeFeedPolicy":{"tombstoneDuration":-1,"previousImage":"delete"})");
+  EXPECT_EQ(tombstones, (ChangeFeedPolicy{0, ChangeFeedPolicy::kForEver, PreviousImage::Delete}));
+  EXPECT_TRUE(!tombstones.keeps_all() && tombstones.keeps_tombstones());
+}
+
+TEST(ContainerDefinitionTest, TheChangeFeedPolicyIsStoredShownAndReplaced) {
+  const auto body = Json::parse(
+      R"({"id":"c","partitionKey":{"paths":["/pk"],"kind":"Hash"},
+          "changeFeedPolicy":{"retentionDuration":10,"tombstoneDuration":60}})");
+  const auto made = ContainerDefinition::create(body, {}).value();
+  const auto copy = ContainerDefinition::from_stored(made.to_stored());
+  EXPECT_EQ(copy.change_feed_policy(), made.change_feed_policy());
+  EXPECT_EQ(copy.to_wire({})["changeFeedPolicy"], body["changeFeedPolicy"]);
+  const auto without = made.replace(Json::parse(R"({"id":"c"})"), {}).value();
+  EXPECT_EQ(without.change_feed_policy(), ChangeFeedPolicy{});
+  const auto other =
+      made.replace(Json::parse(R"({"id":"c","changeFeedPolicy":{"retentionDuration":5}})"), {});
+  EXPECT_EQ(other.value().change_feed_policy(), (ChangeFeedPolicy{5, 0, {}}));
+}
+
 constexpr const char* kVectors =
     R"("vectorEmbeddingPolicy":{"vectorEmbeddings":[{"path":"/v","dataType":"float32",
        "dimensions":256,"distanceFunction":"cosine"}]})";

@@ -2,6 +2,7 @@
 // about a client needs to be remembered between its pages, or over a restart.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -11,12 +12,26 @@
 
 namespace orrery {
 
-/// Go on in the range that holds `range_min` (inclusive), after that document.
+/// Go on with the documents of these keys after that one; then with the keys beyond. It says which
+/// keys it is about, since ranges may be split and merged between two pages.
 struct ReadFeedPosition {
   Epk range_min;
   DocumentNumber after;
+  /// Up to where `after` counts. Not in tokens of earlier versions, which meant the range that
+  /// holds `range_min`.
+  std::optional<Epk> range_max;
+  /// What a split has left: from range_max up to here, read up to another document.
+  struct Rest {
+    Epk max;
+    DocumentNumber after;
+    bool operator==(const Rest&) const = default;
+  };
+  std::optional<Rest> rest;
   bool operator==(const ReadFeedPosition&) const = default;
 };
+
+/// No boundary of ranges is longer, so that a position of three of them fits into a token.
+inline constexpr std::size_t kBoundaryBytesMax = 128;
 
 /// Go on after the resource with these rid bytes.
 struct ListPosition {
@@ -27,8 +42,7 @@ struct ListPosition {
 /// Clients let us send no more than 1 KiB (JS4 says so on every request).
 inline constexpr std::size_t kContinuationSizeMax = 1023;
 
-/// Tokens are opaque ASCII without spaces. `range_min` and `after` have at most Epk::kBytesMax
-/// bytes.
+/// Tokens are opaque ASCII without spaces. Boundaries have at most kBoundaryBytesMax bytes.
 std::string encode_continuation(const ReadFeedPosition& position);
 std::string encode_continuation(const ListPosition& position);
 

@@ -10,14 +10,21 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string_view input(reinterpret_cast<const char*>(data), size);
 
   if (const auto position = decode_read_feed_continuation(input)) {
-    ORRERY_ASSERT(encode_continuation(*position) == input);
+    // Tokens of earlier versions are read, and written anew.
+    const std::string again = encode_continuation(*position);
+    ORRERY_ASSERT(!position->range_max || again == input);
+    ORRERY_ASSERT(decode_read_feed_continuation(again).value() == *position);
   }
   if (const auto position = decode_list_continuation(input)) {
     ORRERY_ASSERT(encode_continuation(*position) == input);
   }
 
   const std::string bytes(input.substr(0, Epk::kBytesMax));
-  const ReadFeedPosition feed{Epk{bytes}, DocumentNumber{size * 0x9E3779B97F4A7C15u}};
+  ReadFeedPosition feed;
+  feed.range_min = Epk{bytes.substr(0, kBoundaryBytesMax)};
+  feed.after = DocumentNumber{size * 0x9E3779B97F4A7C15u};
+  if (size % 2 == 1) feed.range_max = Epk{bytes.substr(0, kBoundaryBytesMax)};
+  if (size % 3 == 1) feed.rest = ReadFeedPosition::Rest{feed.range_min, DocumentNumber{size}};
   const std::string feed_token = encode_continuation(feed);
   ORRERY_ASSERT(feed_token.size() <= kContinuationSizeMax);
   ORRERY_ASSERT(decode_read_feed_continuation(feed_token).value() == feed);

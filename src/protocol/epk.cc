@@ -341,4 +341,15 @@ Result<Epk> midpoint(const PartitionKeyDefinition& definition, const EpkRange& r
   return nothing_between();
 }
 
+double share_of_space(const PartitionKeyDefinition& definition, const EpkRange& range) {
+  if (uses_v1(definition)) {
+    const std::uint32_t low = hash_at_v1(range.min);
+    const std::uint32_t high = hash_at_v1(range.max);
+    return high < low ? 0 : static_cast<double>(high - low) / static_cast<double>(kHashMaxV1);
+  }
+  const Wide low = level_value(range.min.bytes);
+  const Wide high = level_value(range.max.bytes);
+  return high < low ? 0 : static_cast<double>(high - low) / static_cast<double>(kHashMaxV2);
+}
+
 }  // namespace orrery

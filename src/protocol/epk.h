@@ -64,4 +64,7 @@ std::vector<EpkRange> divide_evenly(const PartitionKeyDefinition& definition, st
 /// space. BadRequest when nothing lies strictly between them.
 Result<Epk> midpoint(const PartitionKeyDefinition& definition, const EpkRange& range);
 
+/// Which share of the hash space the range is, from 0 to 1.
+double share_of_space(const PartitionKeyDefinition& definition, const EpkRange& range);
+
 }  // namespace orrery

@@ -291,5 +291,20 @@ TEST(EpkRange, OverlapsWhatSharesAPoint) {
   EXPECT_TRUE(high.contains(hex("10")));
 }
 
+TEST(EpkTest, SharesOfTheSpaceAddUpToOne) {
+  for (const int version : {1, 2}) {
+    PartitionKeyDefinition definition;
+    definition.version = version;
+    definition.paths = {{"pk"}};
+    EXPECT_NEAR(share_of_space(definition, EpkRange{}), 1.0, 1e-6);
+    double sum = 0;
+    for (const auto& range : divide_evenly(definition, 5)) {
+      EXPECT_NEAR(share_of_space(definition, range), 0.2, 1e-6) << "version " << version;
+      sum += share_of_space(definition, range);
+    }
+    EXPECT_NEAR(sum, 1.0, 1e-6);
+  }
+}
+
 }  // namespace
 }  // namespace orrery

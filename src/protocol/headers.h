@@ -192,4 +192,20 @@ inline constexpr HeaderName kAccountConsumedMb = "x-ms-databaseaccount-consumed-
 inline constexpr HeaderName kAccountReservedMb = "x-ms-databaseaccount-reserved-mb";
 inline constexpr HeaderName kAccountProvisionedMb = "x-ms-databaseaccount-provisioned-mb";
 
+// ── Orrery's own, beyond the service ──
+/// Percent-encoded UTF-8: an SQL predicate over `c`, and what to send of each item.
+inline constexpr HeaderName kFeedFilter = "x-orrery-feed-filter";
+inline constexpr HeaderName kFeedSelect = "x-orrery-feed-select";
+/// `container`: all ranges in one cursor.
+inline constexpr HeaderName kFeedScope = "x-orrery-feed-scope";
+/// `tombstones`: deletes also in the latest-version feed.
+inline constexpr HeaderName kFeedDeletes = "x-orrery-feed-deletes";
+inline constexpr HeaderName kResolvedTs = "x-orrery-resolved-ts";
+inline constexpr HeaderName kPendingItems = "x-orrery-pending-items";
+inline constexpr HeaderName kPendingBytes = "x-orrery-pending-bytes";
+inline constexpr HeaderName kPendingLsn = "x-orrery-pending-lsn";
+inline constexpr HeaderName kOldestPendingTs = "x-orrery-oldest-pending-ts";
+inline constexpr HeaderName kPreferenceApplied = "preference-applied";
+inline constexpr HeaderName kLastEventId = "last-event-id";
+
 }  // namespace orrery::headers

@@ -11,6 +11,8 @@ namespace orrery {
 namespace {
 
 constexpr std::array<std::string_view, 7> kDays = {"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};
+constexpr std::array<std::string_view, 7> kLongDays = {
+    "Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"};
 constexpr std::array<std::string_view, 12> kMonths = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
                                                       "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
 
@@ -59,6 +61,34 @@ class Scanner {
   bool ok_ = true;
 };
 
+/// A date and time as they are read.
+struct Moment {
+  int year = 0;
+  std::size_t month = 0;
+  int day = 0;
+  int hour = 0;
+  int minute = 0;
+  int second = 0;
+
+  void take_time(Scanner& scanner) {
+    hour = scanner.number(2, 2);
+    scanner.expect(":");
+    minute = scanner.number(2, 2);
+    scanner.expect(":");
+    second = scanner.number(2, 2);
+  }
+  /// Nothing when something did not fit, or more follows.
+  std::optional<UnixSeconds> at_end_of(const Scanner& scanner) const {
+    if (!scanner.ok() || !scanner.at_end()) return std::nullopt;
+    const std::chrono::year_month_day date{std::chrono::year(year),
+                                           std::chrono::month(static_cast<unsigned>(month)),
+                                           std::chrono::day(static_cast<unsigned>(day))};
+    if (!date.ok() || hour > 23 || minute > 59 || second > 59) return std::nullopt;
+    const auto days = std::chrono::sys_days(date).time_since_epoch();
+    return UnixSeconds{days.count()} * 86400 + hour * 3600 + minute * 60 + second;
+  }
+};
+
 void append_number(std::string& out, int value, int digits) {
   std::array<char, 4> text{};
   for (int i = digits - 1; i >= 0; --i, value /= 10) {
@@ -71,27 +101,51 @@ void append_number(std::string& out, int value, int digits) {
 
 std::optional<UnixSeconds> parse_http_date(std::string_view text) {
   Scanner scanner(text);
+  Moment moment;
   scanner.one_of(kDays);
   scanner.expect(", ");
-  const int day = scanner.number(1, 2);
+  moment.day = scanner.number(1, 2);
   scanner.expect(" ");
-  const auto month = static_cast<unsigned>(scanner.one_of(kMonths)) + 1;
+  moment.month = scanner.one_of(kMonths) + 1;
   scanner.expect(" ");
-  const int year = scanner.number(4, 4);
+  moment.year = scanner.number(4, 4);
   scanner.expect(" ");
-  const int hour = scanner.number(2, 2);
-  scanner.expect(":");
-  const int minute = scanner.number(2, 2);
-  scanner.expect(":");
-  const int second = scanner.number(2, 2);
+  moment.take_time(scanner);
   scanner.expect(" GMT");
-  if (!scanner.ok() || !scanner.at_end()) return std::nullopt;
+  return moment.at_end_of(scanner);
+}
 
-  const std::chrono::year_month_day date{std::chrono::year(year), std::chrono::month(month),
-                                         std::chrono::day(static_cast<unsigned>(day))};
-  if (!date.ok() || hour > 23 || minute > 59 || second > 59) return std::nullopt;
-  const auto days = std::chrono::sys_days(date).time_since_epoch();
-  return UnixSeconds{days.count()} * 86400 + hour * 3600 + minute * 60 + second;
+std::optional<UnixSeconds> parse_any_http_date(std::string_view text) {
+  if (const auto modern = parse_http_date(text)) return modern;
+  for (const std::string_view day : kLongDays) {
+    if (!equal_ignoring_case(text.substr(0, day.size()), day)) continue;
+    Scanner scanner(text.substr(day.size()));
+    Moment moment;
+    scanner.expect(", ");
+    moment.day = scanner.number(2, 2);
+    scanner.expect("-");
+    moment.month = scanner.one_of(kMonths) + 1;
+    scanner.expect("-");
+    const int year = scanner.number(2, 2);
+    moment.year = year < 70 ? 2000 + year : 1900 + year;
+    scanner.expect(" ");
+    moment.take_time(scanner);
+    scanner.expect(" GMT");
+    return moment.at_end_of(scanner);
+  }
+  Scanner scanner(text);
+  Moment moment;
+  scanner.one_of(kDays);
+  scanner.expect(" ");
+  moment.month = scanner.one_of(kMonths) + 1;
+  scanner.expect(" ");
+  if (scanner.ok() && text.size() > 8 && text[8] == ' ') scanner.expect(" ");
+  moment.day = scanner.number(1, 2);
+  scanner.expect(" ");
+  moment.take_time(scanner);
+  scanner.expect(" ");
+  moment.year = scanner.number(4, 4);
+  return moment.at_end_of(scanner);
 }
 
 std::string format_http_date(UnixSeconds time) {

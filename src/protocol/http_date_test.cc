@@ -58,5 +58,22 @@ TEST(HttpDate, KeepsItsShapeForAnyTime) {
   EXPECT_EQ(format_http_date(std::numeric_limits<UnixSeconds>::min()).size(), 29u);
 }
 
+TEST(HttpDate, ReadsTheOlderFormsWhereTheyAreAdmitted) {
+  const auto modern = parse_http_date("Sun, 06 Nov 1994 08:49:37 GMT");
+  ASSERT_TRUE(modern);
+  EXPECT_EQ(parse_any_http_date("Sun, 06 Nov 1994 08:49:37 GMT"), modern);
+  EXPECT_EQ(parse_any_http_date("Sunday, 06-Nov-94 08:49:37 GMT"), modern);
+  EXPECT_EQ(parse_any_http_date("Sun Nov  6 08:49:37 1994"), modern);
+  EXPECT_EQ(parse_any_http_date("Wed Nov 16 08:49:37 1994"),
+            parse_http_date("Wed, 16 Nov 1994 08:49:37 GMT"));
+  EXPECT_EQ(parse_any_http_date("Tuesday, 01-Apr-25 12:00:00 GMT"),
+            parse_http_date("Tue, 01 Apr 2025 12:00:00 GMT"));
+  EXPECT_FALSE(parse_http_date("Sunday, 06-Nov-94 08:49:37 GMT"));
+  for (const char* text : {"", "yesterday", "1994-11-06T08:49:37Z", "Sun Nov  6 08:49:37 1994 GMT",
+                           "Sunday, 06-Nov-1994 08:49:37 GMT", "Sun Nov 31 08:49:37 1994"}) {
+    EXPECT_FALSE(parse_any_http_date(text)) << text;
+  }
+}
+
 }  // namespace
 }  // namespace orrery

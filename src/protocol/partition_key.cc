@@ -297,6 +297,60 @@ struct CanonicalWriter {
   }
 };
 
+/// Reads it back.
+class CanonicalReader {
+ public:
+  explicit CanonicalReader(std::string_view bytes) : rest_(bytes) {}
+
+  bool at_end() const { return rest_.empty(); }
+  /// Nothing when what comes next is no component.
+  std::optional<KeyComponent> read() {
+    if (rest_.empty()) return std::nullopt;
+    const char tag = rest_.front();
+    rest_.remove_prefix(1);
+    switch (tag) {
+      case '\x00':
+        return KeyComponent(Undefined{});
+      case '\x01':
+        return KeyComponent(Null{});
+      case '\x02':
+        return KeyComponent(false);
+      case '\x03':
+        return KeyComponent(true);
+      case '\x05':
+        return read_number();
+      case '\x08':
+        return read_string();
+      default:
+        return std::nullopt;
+    }
+  }
+
+ private:
+  std::optional<KeyComponent> read_number() {
+    if (rest_.size() < 8) return std::nullopt;
+    std::uint64_t bits = 0;
+    for (const char byte : rest_.substr(0, 8)) bits = bits << 8 | static_cast<unsigned char>(byte);
+    rest_.remove_prefix(8);
+    return KeyComponent(std::bit_cast<double>(bits));
+  }
+  std::optional<KeyComponent> read_string() {
+    std::string value;
+    for (;;) {
+      const auto zero = rest_.find('\0');
+      if (zero == std::string_view::npos || zero + 1 == rest_.size()) return std::nullopt;
+      const char after = rest_[zero + 1];
+      value.append(rest_.substr(0, zero));
+      rest_.remove_prefix(zero + 2);
+      if (after == '\x01') return KeyComponent(std::move(value));
+      if (after != '\xFF') return std::nullopt;
+      value.push_back('\0');
+    }
+  }
+
+  std::string_view rest_;
+};
+
 bool same_bytes(const KeyComponent& a, const KeyComponent& b) {
   const double* left = std::get_if<double>(&a);
   const double* right = std::get_if<double>(&b);
@@ -323,6 +377,18 @@ std::string PartitionKey::to_json() const {
 
 void PartitionKey::append_canonical(std::string& out) const {
   for (const KeyComponent& component : components_) std::visit(CanonicalWriter{out}, component);
+}
+
+Result<PartitionKey> PartitionKey::from_canonical(std::string_view bytes, std::size_t components) {
+  CanonicalReader reader(bytes);
+  std::vector<KeyComponent> read;
+  for (std::size_t i = 0; i < components; ++i) {
+    auto component = reader.read();
+    if (!component) return Error(ErrorCode::BadRequest, "not the canonical form of a key");
+    read.push_back(std::move(*component));
+  }
+  if (!reader.at_end()) return Error(ErrorCode::BadRequest, "not the canonical form of a key");
+  return PartitionKey(std::move(read));
 }
 
 bool PartitionKey::operator==(const PartitionKey& other) const {

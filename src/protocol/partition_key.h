@@ -43,6 +43,9 @@ class PartitionKey {
   /// Bytes that tell every key from every other, and where no key's bytes begin another's of the
   /// same number of components (the format is drawn in partition_key.cc).
   void append_canonical(std::string& out) const;
+  /// From what append_canonical wrote of a key of that many components. BadRequest for anything
+  /// else.
+  static Result<PartitionKey> from_canonical(std::string_view bytes, std::size_t components);
 
   /// Equality of bytes: 0 and -0 are different keys, as their hashes are.
   bool operator==(const PartitionKey& other) const;

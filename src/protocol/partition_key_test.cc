@@ -208,5 +208,22 @@ TEST(PartitionKeySize, DependsOnTheHashVersion) {
   EXPECT_TRUE(check_key_size(v1, key({1.0, Null{}, true})).has_value());
 }
 
+TEST(PartitionKeyCanonical, IsReadBack) {
+  const std::vector<PartitionKey> keys = {
+      key({"a"}),     key({""}),  key({std::string("\0x\0", 3)}), key({1.5}),
+      key({-0.0}),    key({Null{}}), key({Undefined{}}),          key({true, false}),
+      key({"t", 7.0, "u"})};
+  for (const PartitionKey& each : keys) {
+    const auto back = PartitionKey::from_canonical(canonical(each), each.size());
+    ASSERT_TRUE(back.has_value());
+    EXPECT_EQ(*back, each);
+  }
+  EXPECT_FALSE(PartitionKey::from_canonical(canonical(key({"a"})), 2));
+  EXPECT_FALSE(PartitionKey::from_canonical(canonical(key({"a", "b"})), 1));
+  EXPECT_FALSE(PartitionKey::from_canonical(canonical(key({1.0})).substr(0, 5), 1));
+  EXPECT_FALSE(PartitionKey::from_canonical(canonical(key({"abc"})).substr(0, 4), 1));
+  EXPECT_FALSE(PartitionKey::from_canonical("\x04", 1));
+}
+
 }  // namespace
 }  // namespace orrery

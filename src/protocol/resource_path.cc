@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <optional>
 #include <span>
 
 #include "protocol/base64.h"
@@ -144,10 +145,17 @@ const Route* find_route(const Segments& segments) {
   return nullptr;
 }
 
-bool is_partition_key_delete(const Segments& segments) {
-  return segments.size() == 6 && segments.decoded_at(0) == "dbs" &&
-         segments.decoded_at(2) == "colls" && segments.decoded_at(4) == "operations" &&
-         segments.decoded_at(5) == "partitionkeydelete";
+/// What can be done to a container as a whole.
+std::optional<ResourceType> operation_of(const Segments& segments) {
+  const bool operation = segments.size() == 6 && segments.decoded_at(0) == "dbs" &&
+                         segments.decoded_at(2) == "colls" &&
+                         segments.decoded_at(4) == "operations";
+  if (!operation) return {};
+  const std::string_view name = segments.decoded_at(5);
+  if (name == "partitionkeydelete") return PartitionKeyDelete;
+  if (name == "split") return Split;
+  if (name == "merge") return Merge;
+  return {};
 }
 
 /// Orrery's own routes. The explorer's lead to files: nothing in them may climb out of its
@@ -246,6 +254,8 @@ std::string_view resource_type_name(ResourceType type) {
       return "dbs";
     case Containers:
     case PartitionKeyDelete:
+    case Split:
+    case Merge:
       return "colls";
     case Documents:
       return "docs";
@@ -290,8 +300,8 @@ Result<ResourcePath> parse_resource_path(std::string_view target) {
   } else if (is_own_route(segments)) {
     path.type = Own;
     path.link_candidates.emplace_back();
-  } else if (is_partition_key_delete(segments)) {
-    path.type = PartitionKeyDelete;
+  } else if (const auto operation = operation_of(segments)) {
+    path.type = *operation;
     describe(path, segments, 4);
   } else if (const Route* route = find_route(segments)) {
     path.type = route->type;

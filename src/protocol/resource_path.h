@@ -29,6 +29,8 @@ enum class ResourceType {
   EncryptionKeys,
   Addresses,
   PartitionKeyDelete,  ///< POST …/operations/partitionkeydelete
+  Split,               ///< POST …/operations/split, Orrery's own
+  Merge,               ///< POST …/operations/merge, likewise
   Own,                 ///< Orrery's own: /_health, /_ready, /_metrics, /_explorer/…
 };
 

@@ -69,6 +69,8 @@ TEST(ResourcePath, KnowsEveryRouteOfTheService) {
        false,
        {"d", "c"},
        "dbs/d/colls/c"},
+      {"/dbs/d/colls/c/operations/split", Split, false, {"d", "c"}, "dbs/d/colls/c"},
+      {"/dbs/d/colls/c/operations/merge", Merge, false, {"d", "c"}, "dbs/d/colls/c"},
       {"/dbs/d/users", Users, true, {"d"}, "dbs/d"},
       {"/dbs/d/users/u", Users, false, {"d", "u"}, "dbs/d/users/u"},
       {"/dbs/d/users/u/permissions", Permissions, true, {"d", "u"}, "dbs/d/users/u"},
@@ -122,6 +124,8 @@ TEST(ResourcePath, SignedTypeIsTheWordInThePath) {
   EXPECT_EQ(resource_type_name(Media), "media");
   EXPECT_EQ(resource_type_name(EncryptionKeys), "clientencryptionkeys");
   EXPECT_EQ(resource_type_name(PartitionKeyDelete), "colls");
+  EXPECT_EQ(resource_type_name(Split), "colls");
+  EXPECT_EQ(resource_type_name(Merge), "colls");
 }
 
 TEST(ResourcePath, DecodesNamesAndKeepsBothSpellingsForTheSignature) {

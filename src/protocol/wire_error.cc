@@ -27,6 +27,7 @@ constexpr Row kTable[] = {
     {ErrorCode::RangeGone, {410, 1002, "Gone"}},
     {ErrorCode::PreconditionFailed, {412, 0, "PreconditionFailed"}},
     {ErrorCode::RequestTooLarge, {413, 0, "RequestEntityTooLarge"}},
+    {ErrorCode::ResponseTooLarge, {413, 3402, "RequestEntityTooLarge"}},
     {ErrorCode::TooManyRequests, {429, 3092, "TooManyRequests"}},
     {ErrorCode::HeadTooLarge, {431, 0, "RequestHeaderFieldsTooLarge"}},
     {ErrorCode::Internal, {500, 0, "InternalServerError"}},

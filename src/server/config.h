@@ -9,13 +9,10 @@
 #include <vector>
 
 #include "base/diagnostics.h"
+#include "protocol/well_known_key.h"
 #include "storage/store.h"
 
 namespace orrery::server {
-
-/// The key that every emulator and SDK example uses. It is public: it protects nothing.
-inline constexpr std::string_view kWellKnownKey =
-    "C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw==";
 
 struct Config {
   std::filesystem::path data_directory = "orrery-data";
@@ -27,6 +24,8 @@ struct Config {
   unsigned threads = 0;             ///< 0: as many as there are cores
   std::size_t connections_max = 10'000;
   std::chrono::milliseconds request_time_max{30'000};
+  std::size_t feed_readers_max = 10'000;  ///< who wait for changes, or have them streamed
+  std::chrono::milliseconds feed_heartbeat{15'000};  ///< a silent stream gives a sign of life
 
   std::vector<std::string> keys;  ///< read-write, base64; empty: the well-known key
   std::vector<std::string> read_only_keys;
@@ -39,6 +38,7 @@ struct Config {
 
   storage::Durability durability = storage::Durability::Strict;
   std::size_t cache_bytes = 64 << 20;
+  std::uint64_t partition_bytes_max = 50ull << 30;  ///< a range that holds more is split
   diagnostics::Level level = diagnostics::Level::Info;
 };
 

@@ -87,6 +87,36 @@ std::string metrics_text(const MetricsSources& sources) {
   families.counter("orrery_request_units_total", "Request charges, added up.",
                    number(sources.api.charge_hundredths) / 100.0);
 
+  families.counter("orrery_feed_pages_total", "Pages of the change feed read from the store.",
+                   number(sources.feed.pages));
+  families.counter("orrery_feed_items_total", "Changes in these pages.",
+                   number(sources.feed.items));
+  families.counter(
+      "orrery_feed_positions_ahead_total",
+      "Requests with an etag above the head of their range: it was taken elsewhere, or "
+      "the data was restored from a backup.",
+      number(sources.feed.positions_ahead));
+  families.counter("orrery_feed_live_maps_made_total",
+                   "Times that the live versions of a log were mapped, to jump over dead ones.",
+                   number(sources.live_maps.built));
+  families.gauge("orrery_feed_live_map_bytes", "Memory that these maps take.",
+                 number(sources.live_maps.bytes));
+  const auto& push = sources.push;
+  families.gauge("orrery_feed_readers_waiting",
+                 "Readers of the change feed that wait for a change or have changes streamed.",
+                 static_cast<double>(push.room.readers()));
+  families.gauge("orrery_feed_streams", "Streams of changes open now.", number(push.stats.streams));
+  families.counter("orrery_feed_events_total", "Pieces with changes sent to streams.",
+                   number(push.stats.events));
+  families.counter("orrery_feed_waits_total", "Requests for changes that had to wait.",
+                   number(push.stats.polls));
+  families.counter("orrery_feed_readers_refused_total",
+                   "Readers that could not wait because too many did.", number(push.stats.refused));
+  families.counter("orrery_feed_tail_reads_total", "Reads of the end of a log, for who is there.",
+                   number(push.tail.stats().reads));
+  families.counter("orrery_feed_tail_shared_total", "Readers who were served by one of another's.",
+                   number(push.tail.stats().shared));
+
   const auto& commits = sources.committer.stats();
   families.counter("orrery_commits_total", "Commits; each is one fsync in strict durability.",
                    number(commits.commits));
@@ -107,6 +137,11 @@ std::string metrics_text(const MetricsSources& sources) {
 
   families.gauge("orrery_containers", "Containers in the account.",
                  static_cast<double>(sources.catalog.container_count()));
+  families.counter("orrery_purged_documents_total", "Documents deleted because they had expired.",
+                   number(sources.upkeep.purged_documents));
+  families.counter("orrery_trimmed_history_records_total",
+                   "Recorded changes let go because of their age or their number.",
+                   number(sources.upkeep.trimmed_history_records));
 
   const auto store = sources.store.stats();
   families.gauge("orrery_store_memtable_bytes", "Written and not yet in tables.",

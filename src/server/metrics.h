@@ -3,8 +3,12 @@
 
 #include <string>
 
+#include "api/feed_push.h"
 #include "api/pipeline.h"
 #include "catalog/catalog.h"
+#include "catalog/housekeeper.h"
+#include "feed/live_map.h"
+#include "feed/reader.h"
 #include "http/listener.h"
 #include "partition/committer.h"
 #include "storage/store.h"
@@ -14,8 +18,12 @@ namespace orrery::server {
 struct MetricsSources {
   const http::Stats& http;
   const api::PipelineStats& api;
+  const api::FeedPush& push;
+  const feed::ReaderStats& feed;
+  const feed::LiveMapStats& live_maps;
   const partition::Committer& committer;
   const catalog::Catalog& catalog;
+  const catalog::HousekeeperStats& upkeep;
   const storage::Store& store;
   bool strict_durability;
 };

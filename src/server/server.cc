@@ -13,12 +13,17 @@
 
 #include "api/authenticator.h"
 #include "api/document_request.h"
+#include "api/feed_push.h"
 #include "api/pipeline.h"
 #include "api/services.h"
 #include "base/clock.h"
 #include "base/diagnostics.h"
+#include "catalog/auto_split.h"
 #include "catalog/catalog.h"
+#include "catalog/housekeeper.h"
 #include "commitlog/local.h"
+#include "feed/live_map.h"
+#include "feed/reader.h"
 #include "http/listener.h"
 #include "partition/committer.h"
 #include "partition/partition.h"
@@ -33,6 +38,8 @@ namespace {
 constexpr std::size_t kBlockingThreads = 4;
 /// Threads that validate and stage writes.
 constexpr std::size_t kWriterThreads = 2;
+/// Threads that see to splits and merges: so many go on at once, others wait for them.
+constexpr std::size_t kTopologyThreads = 2;
 
 bool is_loopback(const std::string& address) {
   if (address == "localhost") return true;
@@ -101,13 +108,19 @@ class ServerImpl final : public Server {
         commit_log_(*store_),
         committer_(commit_log_, {}),
         environment_{*store_, committer_, writers_, clock_},
-        authenticator_(std::move(keys), clock_, config.check_dates) {}
+        authenticator_(std::move(keys), clock_, config.check_dates),
+        push_(blocking_, config.feed_readers_max, config.feed_heartbeat) {}
 
   ~ServerImpl() override { stop(std::chrono::milliseconds(0)); }
 
   Result<> start(std::string endpoint) {
     ORRERY_TRY(catalog_, catalog::Catalog::open(environment_, api::make_rules));
     committer_.start();
+    auto_split_ = std::make_unique<catalog::AutoSplit>(
+        *catalog_, catalog::AutoSplitOptions{.range_bytes_max = config_.partition_bytes_max});
+    auto_split_->start();
+    housekeeper_ = std::make_unique<catalog::Housekeeper>(environment_, *catalog_);
+    housekeeper_->start();
 
     http::ListenerOptions options;
     ORRERY_TRY(load_certificate(endpoint, options));
@@ -118,9 +131,9 @@ class ServerImpl final : public Server {
     options.limits.request_time_max = config_.request_time_max;
     options.legacy_tls = config_.legacy_tls;
 
-    services_.reset(new api::Services{*catalog_, *store_, blocking_, clock_, page_ahead_,
-                                      std::move(endpoint), options.tls_certificate_pem,
-                                      [this] { return check_ready(); },
+    services_.reset(new api::Services{*catalog_, *store_, blocking_, topology_, clock_, page_ahead_,
+                                      feed_, push_, std::move(endpoint),
+                                      options.tls_certificate_pem, [this] { return check_ready(); },
                                       [this] { return metrics(); }});
     pipeline_ = std::make_unique<api::Pipeline>(*services_, authenticator_);
     ORRERY_TRY(listener_, http::Listener::open(
@@ -155,11 +168,19 @@ class ServerImpl final : public Server {
   void stop(std::chrono::milliseconds grace) override {
     if (stopped_) return;
     stopped_ = true;
+    // It begins with telling readers that wait for changes, so that nobody keeps it waiting.
     if (listener_) listener_->stop(grace);
+    push_.room.close();
+    // It waits for writers and for the committer, so it goes before them.
+    if (housekeeper_) housekeeper_->stop();
     if (catalog_) catalog_->stop();
+    if (auto_split_) auto_split_->stop();
+    // What splits and merges gives up now, but not without the writers.
+    topology_.join();
     // Nothing new comes in now. Writers hand over what they have, then the committer finishes it.
     writers_.join();
     committer_.stop();
+    live_maps_.stop();
     blocking_.join();
     store_->flush();
   }
@@ -196,7 +217,8 @@ class ServerImpl final : public Server {
   }
 
   std::string metrics() const {
-    return metrics_text({listener_->stats(), pipeline_->stats(), committer_, *catalog_, *store_,
+    return metrics_text({listener_->stats(), pipeline_->stats(), push_, feed_.stats(),
+                         live_maps_.stats(), committer_, *catalog_, housekeeper_->stats(), *store_,
                          config_.durability == storage::Durability::Strict});
   }
 
@@ -209,10 +231,16 @@ class ServerImpl final : public Server {
   partition::Committer committer_;
   boost::asio::thread_pool writers_{kWriterThreads};
   boost::asio::thread_pool blocking_{kBlockingThreads};
+  boost::asio::thread_pool topology_{kTopologyThreads};
   partition::Environment environment_;
   std::unique_ptr<catalog::Catalog> catalog_;
+  std::unique_ptr<catalog::AutoSplit> auto_split_;
+  std::unique_ptr<catalog::Housekeeper> housekeeper_;
   const api::Authenticator authenticator_;
   api::PageAhead page_ahead_;
+  feed::LiveMaps live_maps_{*store_, blocking_};
+  feed::Reader feed_{*store_, live_maps_};
+  api::FeedPush push_;
   std::unique_ptr<api::Services> services_;
   std::unique_ptr<api::Pipeline> pipeline_;
   std::unique_ptr<http::Listener> listener_;

@@ -3,10 +3,12 @@
 //   family    key
 //   catalog   one letter, then ids: see catalog/entries.h
 //   heads     partition 4
-//   log       partition 4, LSN 8, index 4                        one forward scan is the change
-//   feed ids       partition 4, document key                          see DocumentKey rids
-//   partition 4, document number 8                     `_rid` order unique    partition 4, EPK,
-//   partition key, policy 2, values
+//   log       partition 4, LSN 8, index 4                        one forward scan is the feed
+//   ids       partition 4, document key                          see DocumentKey
+//   rids      partition 4, document number 8                     `_rid` order
+//   unique    partition 4, EPK, partition key, policy 2, values
+//   history   partition 4, LSN 8, index 4                        every change, oldest first
+//   expiry    partition 4, kind 1, second 8, LSN 8, index 4      what is due first
 #pragma once
 
 #include <cstddef>
@@ -14,6 +16,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/clock.h"
 #include "protocol/ids.h"
 
 namespace orrery::storage {
@@ -76,6 +79,43 @@ inline std::string log_key(PartitionNumber partition, LogPosition position) {
 }
 inline LogPosition log_position(std::string_view log_key) {
   return {Lsn{read_u64(log_key.data() + 4)}, read_u32(log_key.data() + 12)};
+}
+
+/// The same bytes in `history`, where the index counts the changes of a transaction: there may be
+/// more of them than versions, since what has expired is purged by the write that meets it.
+inline std::string history_key(PartitionNumber partition, LogPosition position) {
+  return log_key(partition, position);
+}
+
+/// When a version is due, in `expiry`. A hint: it counts only while the version is in the log.
+struct ExpiryEntry {
+  enum class Kind : std::uint8_t {
+    Default = 0,  ///< the container's default decides; the second is `_ts`, so that a new default
+                  ///< moves no entry
+    Own = 1,      ///< its own TTL decides; the second is when it is due
+  };
+  Kind kind = Kind::Default;
+  UnixSeconds second = 0;
+  LogPosition position;
+  auto operator<=>(const ExpiryEntry&) const = default;
+};
+
+inline constexpr std::size_t kExpiryKeySize = 4 + 1 + 8 + 8 + 4;
+
+inline std::string expiry_key(PartitionNumber partition, const ExpiryEntry& entry) {
+  std::string key;
+  key.reserve(kExpiryKeySize);
+  append_u32(key, partition.value);
+  key.push_back(static_cast<char>(entry.kind));
+  append_u64(key, static_cast<std::uint64_t>(entry.second));
+  append_u64(key, entry.position.lsn.value);
+  append_u32(key, entry.position.index);
+  return key;
+}
+inline ExpiryEntry expiry_entry(std::string_view expiry_key) {
+  const char* at = expiry_key.data();
+  return {static_cast<ExpiryEntry::Kind>(at[4]), static_cast<UnixSeconds>(read_u64(at + 5)),
+          LogPosition{Lsn{read_u64(at + 13)}, read_u32(at + 21)}};
 }
 
 inline std::string rid_key(PartitionNumber partition, DocumentNumber number) {

@@ -6,22 +6,28 @@ namespace orrery::storage {
 namespace {
 
 constexpr char kFormat = 1;
-constexpr char kDocument = 1;
+constexpr char kCreated = 1;  // Stores of the first version have this for all.
+constexpr char kReplaced = 2;
 constexpr std::size_t kVersionHeaderSize = 32;
 constexpr std::size_t kIdEntrySize = 44;
 constexpr std::size_t kPositionSize = 13;
-constexpr std::size_t kHeadSize = 49;
+constexpr std::size_t kHistoryHeaderSize = 36;
+constexpr char kHeadFormat = 2;
+constexpr std::size_t kHeadFormat1Size = 49;
+constexpr std::size_t kHeadFixedSize = 66;
 
 }  // namespace
 
 std::optional<VersionRecord> VersionRecord::parse(std::string_view value) {
-  if (value.size() < kVersionHeaderSize || value[0] != kFormat || value[1] != kDocument) return {};
+  if (value.size() < kVersionHeaderSize || value[0] != kFormat) return {};
+  if (value[1] != kCreated && value[1] != kReplaced) return {};
   const char* at = value.data();
   const std::size_t epk_size = read_u16(at + 2);
   const std::size_t key_size = read_u16(at + 4);
   const std::size_t id_size = read_u16(at + 6);
   if (value.size() < kVersionHeaderSize + epk_size + key_size + id_size) return {};
   VersionRecord record;
+  record.header.replaces = value[1] == kReplaced;
   record.header.ts = static_cast<UnixSeconds>(read_u64(at + 8));
   record.header.own_ttl = static_cast<std::int32_t>(read_u32(at + 16));
   record.header.indexed_leaves = read_u32(at + 20);
@@ -45,7 +51,7 @@ std::string VersionRecord::make(const VersionHeader& header, const DocumentKey& 
   out.reserve(kVersionHeaderSize + key.epk.size() + key.partition_key.size() + key.id.size() +
               text.size());
   out.push_back(kFormat);
-  out.push_back(kDocument);
+  out.push_back(header.replaces ? kReplaced : kCreated);
   append_u16(out, static_cast<std::uint16_t>(key.epk.size()));
   append_u16(out, static_cast<std::uint16_t>(key.partition_key.size()));
   append_u16(out, static_cast<std::uint16_t>(key.id.size()));
@@ -99,30 +105,157 @@ std::optional<LogPosition> parse_position_value(std::string_view value) {
   return LogPosition{Lsn{read_u64(value.data() + 1)}, read_u32(value.data() + 9)};
 }
 
-std::optional<Head> Head::parse(std::string_view value) {
-  if (value.size() != kHeadSize || value[0] != kFormat) return {};
+std::optional<ExpiryEntry> expiry_of(LogPosition position, const VersionHeader& header) {
+  if (header.own_ttl == kTtlNever) return {};
+  if (header.own_ttl == kTtlAbsent) {
+    return ExpiryEntry{ExpiryEntry::Kind::Default, header.ts, position};
+  }
+  return ExpiryEntry{ExpiryEntry::Kind::Own, header.ts + header.own_ttl, position};
+}
+
+std::optional<HistoryRecord> HistoryRecord::parse(std::string_view value) {
+  if (value.size() < kHistoryHeaderSize || value[0] != kFormat) return {};
+  const char* at = value.data();
+  if (at[1] < 1 || at[1] > 4) return {};
+  const std::size_t epk_size = read_u16(at + 2);
+  const std::size_t key_size = read_u16(at + 4);
+  const std::size_t id_size = read_u16(at + 6);
+  const std::size_t current_size = read_u32(at + 32);
+  if (value.size() < kHistoryHeaderSize + epk_size + key_size + id_size + current_size) return {};
+  HistoryRecord record;
+  record.operation = static_cast<Operation>(at[1]);
+  record.ts = static_cast<UnixSeconds>(read_u64(at + 8));
+  record.previous = Lsn{read_u64(at + 16)};
+  record.number = DocumentNumber{read_u64(at + 24)};
+  std::string_view rest = value.substr(kHistoryHeaderSize);
+  const auto take = [&rest](std::size_t size) {
+    const auto part = rest.substr(0, size);
+    rest.remove_prefix(size);
+    return part;
+  };
+  record.epk = take(epk_size);
+  record.partition_key = take(key_size);
+  record.id = take(id_size);
+  record.current_text = take(current_size);
+  record.previous_text = rest;
+  return record;
+}
+
+std::string HistoryRecord::make() const {
+  std::string out;
+  out.reserve(kHistoryHeaderSize + epk.size() + partition_key.size() + id.size() +
+              current_text.size() + previous_text.size());
+  out.push_back(kFormat);
+  out.push_back(static_cast<char>(operation));
+  append_u16(out, static_cast<std::uint16_t>(epk.size()));
+  append_u16(out, static_cast<std::uint16_t>(partition_key.size()));
+  append_u16(out, static_cast<std::uint16_t>(id.size()));
+  append_u64(out, static_cast<std::uint64_t>(ts));
+  append_u64(out, previous.value);
+  append_u64(out, number.value);
+  append_u32(out, static_cast<std::uint32_t>(current_text.size()));
+  out.append(epk).append(partition_key).append(id).append(current_text).append(previous_text);
+  return out;
+}
+
+const HistoryPart* find_part(const HistoryParts& parts, std::string_view epk) {
+  if (!parts) return nullptr;
+  const HistoryPart* found = nullptr;
+  for (const HistoryPart& part : *parts) {
+    if (part.epk_min > epk) break;
+    found = &part;
+  }
+  return found;
+}
+
+namespace {
+
+std::optional<Head> parse_head_format_1(std::string_view value) {
+  if (value.size() != kHeadFormat1Size) return {};
   const char* at = value.data();
   Head head;
   head.lsn = Lsn{read_u64(at + 1)};
   head.ts = static_cast<UnixSeconds>(read_u64(at + 9));
   head.document_sequence = read_u64(at + 17);
-  head.history_begin = Lsn{read_u64(at + 25)};
   head.documents = read_u64(at + 33);
   head.text_bytes = read_u64(at + 41);
   return head;
 }
 
+}  // namespace
+
+std::optional<Head> Head::parse(std::string_view value) {
+  if (!value.empty() && value[0] == kFormat) return parse_head_format_1(value);
+  if (value.size() < kHeadFixedSize || value[0] != kHeadFormat) return {};
+  const char* at = value.data();
+  if (at[41] < 0 || at[41] > 2 || at[42] < 0 || at[42] > 2 || at[43] < 0 || at[43] > 2) return {};
+  Head head;
+  head.lsn = Lsn{read_u64(at + 1)};
+  head.ts = static_cast<UnixSeconds>(read_u64(at + 9));
+  head.document_sequence = read_u64(at + 17);
+  head.documents = read_u64(at + 25);
+  head.text_bytes = read_u64(at + 33);
+  head.keeping.history = static_cast<Keeping::History>(at[41]);
+  head.keeping.previous_image = static_cast<Keeping::PreviousImage>(at[42]);
+  head.keeping.expiry = static_cast<Keeping::Expiry>(at[43]);
+  head.history_bytes = read_u64(at + 44);
+  head.merged_at = Lsn{read_u64(at + 52)};
+  head.index_bound = read_u32(at + 60);
+  const std::size_t parts = read_u16(at + 64);
+  std::string_view rest = value.substr(kHeadFixedSize);
+  if (parts > 0) {
+    auto history = std::make_shared<std::vector<HistoryPart>>(parts);
+    for (HistoryPart& part : *history) {
+      if (rest.size() < 2) return {};
+      const std::size_t epk_size = read_u16(rest.data());
+      if (rest.size() < 2 + epk_size + 16) return {};
+      part.epk_min = rest.substr(2, epk_size);
+      rest.remove_prefix(2 + epk_size);
+      part.all_begin = Lsn{read_u64(rest.data())};
+      part.tombstones_begin = Lsn{read_u64(rest.data() + 8)};
+      rest.remove_prefix(16);
+    }
+    head.history = std::move(history);
+  }
+  if (!rest.empty()) return {};
+  return head;
+}
+
 std::string Head::make() const {
   std::string out;
-  out.reserve(kHeadSize);
-  out.push_back(kFormat);
+  out.reserve(kHeadFixedSize + (history ? history->size() * 18 : 0));
+  out.push_back(kHeadFormat);
   append_u64(out, lsn.value);
   append_u64(out, static_cast<std::uint64_t>(ts));
   append_u64(out, document_sequence);
-  append_u64(out, history_begin.value);
   append_u64(out, documents);
   append_u64(out, text_bytes);
+  out.push_back(static_cast<char>(keeping.history));
+  out.push_back(static_cast<char>(keeping.previous_image));
+  out.push_back(static_cast<char>(keeping.expiry));
+  append_u64(out, history_bytes);
+  append_u64(out, merged_at.value);
+  append_u32(out, index_bound);
+  append_u16(out, static_cast<std::uint16_t>(history ? history->size() : 0));
+  if (history) {
+    for (const HistoryPart& part : *history) {
+      append_u16(out, static_cast<std::uint16_t>(part.epk_min.size()));
+      out.append(part.epk_min);
+      append_u64(out, part.all_begin.value);
+      append_u64(out, part.tombstones_begin.value);
+    }
+  }
   return out;
+}
+
+bool Head::operator==(const Head& other) const {
+  const bool same_history =
+      history == other.history || (history && other.history && *history == *other.history);
+  return same_history && lsn == other.lsn && ts == other.ts &&
+         document_sequence == other.document_sequence && documents == other.documents &&
+         text_bytes == other.text_bytes && keeping == other.keeping &&
+         history_bytes == other.history_bytes && merged_at == other.merged_at &&
+         index_bound == other.index_bound;
 }
 
 }  // namespace orrery::storage

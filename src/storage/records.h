@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/clock.h"
 #include "protocol/ids.h"
@@ -55,11 +57,12 @@ struct VersionHeader {
   UnixSeconds ts = 0;
   std::int32_t own_ttl = kTtlAbsent;
   std::uint32_t indexed_leaves = 0;  ///< what a request charge counts
+  bool replaces = false;  ///< the document was there before this LSN; known in `log` only
 };
 
 /// Value in `log`.
 ///   offset 0   size 1   format version           offset 8    size 8   time (`_ts`)
-///   offset 1   size 1   kind: 1 document         offset 16   size 4   own TTL
+///   offset 1   size 1   kind: 1 created, 2 later  offset 16  size 4   own TTL
 ///   offset 2   size 2   EPK size                 offset 20   size 4   indexed leaves
 ///   offset 4   size 2   partition key size       offset 24   size 8   document number
 ///   offset 6   size 2   id size                  offset 32            EPK, partition key, id, text
@@ -102,23 +105,96 @@ struct IdEntry {
 std::string make_position_value(LogPosition position);
 std::optional<LogPosition> parse_position_value(std::string_view value);
 
+/// When the version is due, if ever: what `expiry` holds of it.
+std::optional<ExpiryEntry> expiry_of(LogPosition position, const VersionHeader& header);
+
+/// Value in `history`: one change.
+///   offset 0   size 1   format version           offset 16   size 8   LSN before (0: none)
+///   offset 1   size 1   operation                offset 24   size 8   document number
+///   offset 2   size 2   EPK size                 offset 32   size 4   size of the current text
+///   offset 4   size 2   partition key size       offset 36            EPK, partition key, id,
+///   offset 6   size 2   id size                                       current text, previous text
+///   offset 8   size 8   time
+struct HistoryRecord {
+  enum class Operation : std::uint8_t { Create = 1, Replace = 2, Delete = 3, TtlDelete = 4 };
+  Operation operation = Operation::Create;
+  UnixSeconds ts = 0;
+  Lsn previous;  ///< of the version before; 0 after a create
+  DocumentNumber number;
+  std::string_view epk;
+  std::string_view partition_key;
+  std::string_view id;
+  std::string_view current_text;   ///< empty after a delete, and where only tombstones are kept
+  std::string_view previous_text;  ///< empty where it is not kept
+
+  bool deletes() const {
+    return operation == Operation::Delete || operation == Operation::TtlDelete;
+  }
+  DocumentKey key() const {
+    return {std::string(epk), std::string(partition_key), std::string(id)};
+  }
+  /// Views into `value`. Nothing when it is not a record of this format.
+  static std::optional<HistoryRecord> parse(std::string_view value);
+  std::string make() const;
+};
+
+/// What a partition keeps besides the live documents. A part of its head, so that its writer needs
+/// nobody to tell it.
+struct Keeping {
+  enum class History : std::uint8_t { None, Tombstones, All };
+  enum class PreviousImage : std::uint8_t { None, Delete, All };
+  /// Whether `expiry` has an entry for each version: none, not yet for all, for all.
+  enum class Expiry : std::uint8_t { Off, Building, Complete };
+  History history = History::None;
+  PreviousImage previous_image = PreviousImage::None;
+  Expiry expiry = Expiry::Off;
+
+  bool operator==(const Keeping&) const = default;
+};
+
+/// From where on history is complete, for EPKs from `epk_min` up to the next part. A merged range
+/// has one for each former parent. A reader that stands at p is served while p >= the begin.
+struct HistoryPart {
+  std::string epk_min;
+  Lsn all_begin;         ///< of every change
+  Lsn tombstones_begin;  ///< of deletes
+  bool operator==(const HistoryPart&) const = default;
+};
+/// In the order of their EPKs. Shared, since a head is copied with every transaction.
+using HistoryParts = std::shared_ptr<const std::vector<HistoryPart>>;
+
+/// The part that holds the EPK; null when there is none, that is when no history is kept.
+const HistoryPart* find_part(const HistoryParts& parts, std::string_view epk);
+
 /// Value in `heads`: a part of every commit, since a delete leaves nothing else behind, and none of
-/// these may ever go back.
-///   offset 0   size 1   format version           offset 25   size 8   where history begins
-///   offset 1   size 8   head LSN                 offset 33   size 8   live documents
-///   offset 9   size 8   its time                 offset 41   size 8   bytes of their texts
-///   offset 17  size 8   last document sequence
+/// LSN, time, sequence and the begins may ever go back.
+///   offset 0   size 1   format version           offset 43   size 1   expiry entries kept
+///   offset 1   size 8   head LSN                 offset 44   size 8   bytes of history
+///   offset 9   size 8   its time                 offset 52   size 8   head when it was merged
+///   offset 17  size 8   last document sequence   offset 60   size 4   bound of indexes
+///   offset 25  size 8   live documents           offset 64   size 2   number of history parts
+///   offset 33  size 8   bytes of their texts     offset 66            for each: EPK size 2, EPK,
+///   offset 41  size 1   history kept                                  all begin 8, tombstones
+///   offset 42  size 1   previous images kept                          begin 8
+///
+/// Format 1, which is still read, had where history begins at offset 25, then live documents and
+/// bytes, and ended there: nothing kept any history yet.
 struct Head {
   Lsn lsn{1};
   UnixSeconds ts = 0;
   std::uint64_t document_sequence = 0;
-  Lsn history_begin{1};
   std::uint64_t documents = 0;
   std::uint64_t text_bytes = 0;
+  Keeping keeping = {};
+  std::uint64_t history_bytes = 0;
+  Lsn merged_at{0};  ///< 0: never. At or below it `_ts` is not monotone in the log.
+  /// All indexes in this partition are below; a merge adds the two bounds.
+  std::uint32_t index_bound = 65'536;
+  HistoryParts history = {};  ///< null: none is kept
 
   static std::optional<Head> parse(std::string_view value);
   std::string make() const;
-  bool operator==(const Head&) const = default;
+  bool operator==(const Head& other) const;
 };
 
 }  // namespace orrery::storage

@@ -144,7 +144,7 @@ TEST(VersionRecordTest, OtherFormatsAndKindsAreRefused) {
   value[0] = 2;
   EXPECT_FALSE(VersionRecord::parse(value));
   value[0] = 1;
-  value[1] = 2;
+  value[1] = 3;
   EXPECT_FALSE(VersionRecord::parse(value));
 }
 
@@ -193,16 +193,129 @@ TEST(HeadTest, ReadsBackWhatWasMade) {
   const Head head{.lsn = Lsn{5},
                   .ts = kTime,
                   .document_sequence = 6,
-                  .history_begin = Lsn{2},
                   .documents = 3,
-                  .text_bytes = 1'000'000'000'000};
+                  .text_bytes = 1'000'000'000'000,
+                  .keeping = {Keeping::History::Tombstones, Keeping::PreviousImage::Delete,
+                              Keeping::Expiry::Building},
+                  .history_bytes = 77,
+                  .merged_at = Lsn{4},
+                  .index_bound = 131'072,
+                  .history = std::make_shared<const std::vector<HistoryPart>>(
+                      std::vector<HistoryPart>{{"", Lsn{2}, Lsn{1}}, {"m", Lsn{4}, Lsn{3}}})};
   EXPECT_EQ(Head::parse(head.make()), head);
+  Head other = head;
+  other.history = std::make_shared<const std::vector<HistoryPart>>(
+      std::vector<HistoryPart>{{"", Lsn{2}, Lsn{1}}, {"m", Lsn{4}, Lsn{4}}});
+  EXPECT_NE(other, head);
 }
 
-TEST(HeadTest, ANewPartitionsHeadIsOne) {
+TEST(HeadTest, ANewPartitionsHeadIsOneAndItKeepsNothing) {
   EXPECT_EQ(Head{}.lsn, Lsn{1});
-  EXPECT_EQ(Head{}.history_begin, Lsn{1});
   EXPECT_EQ(Head{}.documents, 0u);
+  EXPECT_EQ(Head{}.keeping, Keeping{});
+  EXPECT_FALSE(Head{}.history);
+  EXPECT_EQ(hex(Head{}.make()).size(), 2 * 66u);
+}
+
+TEST(HeadTest, AHeadOfTheFirstFormatIsStillRead) {
+  std::string old("\x01", 1);
+  for (const std::uint64_t field : {5, 1'743'508'416, 6, 2, 3, 400}) append_u64(old, field);
+  EXPECT_EQ(Head::parse(old), (Head{.lsn = Lsn{5},
+                                    .ts = 1'743'508'416,
+                                    .document_sequence = 6,
+                                    .documents = 3,
+                                    .text_bytes = 400}));
+  EXPECT_FALSE(Head::parse(old + "x"));
+  EXPECT_FALSE(Head::parse(std::string_view(old).substr(1)));
+}
+
+TEST(HeadTest, AHeadWithHistoryIsRefusedWhenCutShortOrProlonged) {
+  Head head;
+  head.history = std::make_shared<const std::vector<HistoryPart>>(
+      std::vector<HistoryPart>{{"", Lsn{2}, Lsn{1}}, {"m", Lsn{4}, Lsn{3}}});
+  const std::string value = head.make();
+  for (std::size_t size = 0; size < value.size(); ++size) {
+    EXPECT_FALSE(Head::parse(std::string_view(value).substr(0, size))) << size;
+  }
+  EXPECT_FALSE(Head::parse(value + "x"));
+}
+
+TEST(HeadTest, APartIsFoundByEpk) {
+  const HistoryParts parts = std::make_shared<const std::vector<HistoryPart>>(
+      std::vector<HistoryPart>{{"", Lsn{2}, Lsn{1}}, {"m", Lsn{4}, Lsn{3}}});
+  EXPECT_EQ(find_part(parts, "")->all_begin, Lsn{2});
+  EXPECT_EQ(find_part(parts, "lz")->all_begin, Lsn{2});
+  EXPECT_EQ(find_part(parts, "m")->all_begin, Lsn{4});
+  EXPECT_EQ(find_part(parts, "z")->all_begin, Lsn{4});
+  EXPECT_EQ(find_part(nullptr, "z"), nullptr);
+}
+
+// ── history ──────────────────────────────────────────────────────────────────────────────────────
+
+TEST(HistoryRecordTest, ReadsBackWhatWasMade) {
+  HistoryRecord record;
+  record.operation = HistoryRecord::Operation::TtlDelete;
+  record.ts = kTime;
+  record.previous = Lsn{41};
+  record.number = DocumentNumber{9};
+  record.epk = "E";
+  record.partition_key = "PK";
+  record.id = "the id";
+  record.current_text = "{}";
+  record.previous_text = R"({"a":1})";
+  const std::string value = record.make();
+  const auto parsed = HistoryRecord::parse(value);
+  ASSERT_TRUE(parsed);
+  EXPECT_EQ(parsed->operation, record.operation);
+  EXPECT_TRUE(parsed->deletes());
+  EXPECT_EQ(parsed->ts, kTime);
+  EXPECT_EQ(parsed->previous, Lsn{41});
+  EXPECT_EQ(parsed->number, DocumentNumber{9});
+  EXPECT_EQ(parsed->key(), (DocumentKey{"E", "PK", "the id"}));
+  EXPECT_EQ(parsed->current_text, "{}");
+  EXPECT_EQ(parsed->previous_text, R"({"a":1})");
+}
+
+TEST(HistoryRecordTest, WhatIsCutShortOrUnknownIsRefused) {
+  HistoryRecord record;
+  record.epk = "E";
+  record.partition_key = "PK";
+  record.id = "id";
+  record.current_text = "{}";
+  std::string value = record.make();
+  for (std::size_t size = 0; size < value.size(); ++size) {
+    EXPECT_FALSE(HistoryRecord::parse(std::string_view(value).substr(0, size))) << size;
+  }
+  for (const char operation : {0, 5}) {
+    value[1] = operation;
+    EXPECT_FALSE(HistoryRecord::parse(value));
+  }
+}
+
+// ── when a version is due ────────────────────────────────────────────────────────────────────────
+
+TEST(ExpiryKeyTest, ReadsBackWhatWasMadeAndSortsByWhatIsDue) {
+  const PartitionNumber partition{7};
+  const ExpiryEntry first{ExpiryEntry::Kind::Default, 100, {Lsn{9}, 3}};
+  const ExpiryEntry second{ExpiryEntry::Kind::Default, 101, {Lsn{2}, 0}};
+  const ExpiryEntry own{ExpiryEntry::Kind::Own, 50, {Lsn{3}, 1}};
+  for (const auto& entry : {first, second, own}) {
+    EXPECT_EQ(expiry_entry(expiry_key(partition, entry)), entry);
+  }
+  EXPECT_LT(expiry_key(partition, first), expiry_key(partition, second));
+  EXPECT_LT(expiry_key(partition, second), expiry_key(partition, own));
+  EXPECT_EQ(expiry_key(partition, own).size(), kExpiryKeySize);
+}
+
+TEST(ExpiryKeyTest, AVersionIsDueByItsOwnTtlOrByTheDefaultOrNever) {
+  const LogPosition position{Lsn{2}, 1};
+  const auto due = [&](std::int32_t own_ttl) {
+    return expiry_of(position,
+                     {.number = {}, .ts = kTime, .own_ttl = own_ttl, .indexed_leaves = 0});
+  };
+  EXPECT_EQ(due(kTtlAbsent), (ExpiryEntry{ExpiryEntry::Kind::Default, kTime, position}));
+  EXPECT_EQ(due(60), (ExpiryEntry{ExpiryEntry::Kind::Own, kTime + 60, position}));
+  EXPECT_EQ(due(kTtlNever), std::nullopt);
 }
 
 TEST(FixedSizeValuesTest, AreRefusedWhenCutShortProlongedOrOfAnotherFormat) {

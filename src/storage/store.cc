@@ -43,8 +43,8 @@ constexpr std::size_t kProbeBytes = 4 << 20;
 /// What is less than this in memory is quicker to replay than worth a flush at every stop.
 constexpr std::uint64_t kFlushWorthwhileBytes = 2 << 20;
 
-constexpr std::array<const char*, kFamilyCount> kFamilyNames = {"catalog", "heads", "log",
-                                                                "ids",     "rids",  "unique"};
+constexpr std::array<const char*, kFamilyCount> kFamilyNames = {
+    "catalog", "heads", "log", "ids", "rids", "unique", "history", "expiry"};
 
 rocksdb::Slice slice(std::string_view text) { return {text.data(), text.size()}; }
 std::string_view view(const rocksdb::Slice& text) { return {text.data(), text.size()}; }
@@ -99,6 +99,11 @@ rocksdb::ColumnFamilyOptions family_options(Family family,
     options.write_buffer_size = 32 << 20;
     options.target_file_size_base = 64 << 20;
     options.max_bytes_for_level_base = 256 << 20;
+  } else if (family == Family::History) {
+    // Bodies too, read from a position on and erased from the front.
+    table.block_size = 32 << 10;
+    options.write_buffer_size = 16 << 20;
+    options.target_file_size_base = 64 << 20;
   } else {
     table.block_size = 4 << 10;
     table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(10, false));

@@ -32,7 +32,8 @@ MAY_INCLUDE = {
     "client": GROUND | {"orrery"},
     "processor": {"base", "json", "orrery"},
     "sinks": {"base", "json", "orrery"},
-    "cli": {"base", "json", "orrery"},
+    # Beyond the public SDK: commands use what only this server has, such as push.
+    "cli": GROUND | {"orrery", "client"},
     "orrery": set(),  # The public headers.
 }
 

@@ -1,0 +1,381 @@
+#include "api/change_feed.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "api/addressing.h"
+#include "api/feed_push.h"
+#include "api/page_ahead.h"
+#include "api/reply.h"
+#include "feed/container.h"
+#include "feed/reader.h"
+#include "protocol/headers.h"
+
+namespace orrery::api {
+namespace {
+
+/// A page that has something in it ends then.
+constexpr std::chrono::milliseconds kPageTimeMax{1000};
+/// One that has nothing in it goes on for longer: not all clients know what to do with it. But
+/// before they lose their patience.
+constexpr std::chrono::seconds kEmptyPageTimeMax{20};
+/// A page that is at least so full is likely to be followed by another.
+constexpr std::size_t kFullPageBytes = 1 << 20;
+/// How often a request looks its container up again because ranges have changed meanwhile.
+constexpr int kAttemptsMax = 4;
+
+void set_deadlines(feed::PageRequest& page) {
+  const auto now = std::chrono::steady_clock::now();
+  page.deadline = now + kPageTimeMax;
+  page.empty_deadline = now + kEmptyPageTimeMax;
+}
+
+/// Up to which second everything is in this page or an earlier one. Nothing below a merge, where
+/// times do not rise with positions.
+std::optional<UnixSeconds> resolved_ts(bool caught_up, UnixSeconds at_head, bool below_merge,
+                                       std::size_t count, UnixSeconds last_ts) {
+  if (below_merge) return std::nullopt;
+  if (caught_up) return at_head;
+  if (count == 0) return std::nullopt;
+  return last_ts - 1;
+}
+
+std::string etag_of(const feed::Page& page) {
+  return page.began_at ? feed::tombstone_etag(page.position, *page.began_at)
+                       : feed::feed_etag(page.position);
+}
+
+std::string open_body(const catalog::Container& container) {
+  std::string body;
+  open_feed(body, container.rid_text, "Documents");
+  return body;
+}
+
+ChangeFeedAnswer answer_of(feed::Page page, UnixSeconds resolved_at_head) {
+  ChangeFeedAnswer answer;
+  answer.count = page.count;
+  answer.etag = etag_of(page);
+  answer.heads = {page.head};
+  answer.resolved_ts = resolved_ts(page.caught_up, resolved_at_head, page.position < page.merged_at,
+                                   page.count, page.last_ts);
+  // Whoever is up to date must be told so by the status: every client's loop ends on it.
+  if (page.count == 0 && page.caught_up) return answer;
+  answer.body = std::move(page.text);
+  close_feed(answer.body, page.count);
+  return answer;
+}
+
+// ── one range ────────────────────────────────────────────────────────────────────────────────────
+
+/// What tells a request for a page from every other, if the page after may be read ahead.
+std::optional<std::string> ahead_key(const ChangeFeedRequest& request,
+                                     const catalog::Container& container, std::string_view etag) {
+  const feed::PageRequest& page = request.page;
+  // Only those hurry who take what they can get. Where documents expire, a page is good for a
+  // second only.
+  const bool hurried = !page.count_max && page.filter == nullptr && page.scope.whole() &&
+                       !page.newer_than && !container.rules.default_ttl;
+  if (!hurried) return std::nullopt;
+  return fmt::format("feed\n{}\n{}\n{}{}{}\n{}", container.rid_text, request.range->id.value,
+                     static_cast<int>(page.mode), page.wrapped, page.tombstones, etag);
+}
+
+Result<FeedPage> read_feed_page(const Services& services, const catalog::Range& range,
+                                feed::PageRequest page, std::string opening) {
+  set_deadlines(page);
+  const UnixSeconds now = services.clock.unix_seconds();
+  FeedPage read;
+  // Before the snapshot: what is read is at least as new as what this says.
+  read.heads.emplace_back(&range, range.partition->head());
+  read.resolved_at_head = range.partition->resolved(now);
+  ORRERY_TRY(read.change, services.feed.read(*range.partition, page, std::move(opening)));
+  read.count = read.change.count;
+  return read;
+}
+
+Result<ChangeFeedAnswer> read_range(const Services& services,
+                                    const catalog::ContainerPtr& container,
+                                    const ChangeFeedRequest& request, feed::PageRequest page) {
+  const auto key = ahead_key(request, *container, feed::feed_etag(page.after));
+  std::optional<FeedPage> ready;
+  if (key) ready = services.page_ahead.take(*key, container);
+  if (!ready) {
+    ORRERY_TRY(ready, read_feed_page(services, *request.range, page, open_body(*container)));
+  }
+  const feed::Page& read = ready->change;
+  if (key && !read.caught_up && !read.began_at && read.text.size() >= kFullPageBytes) {
+    feed::PageRequest after = page;
+    after.after = read.position;
+    services.page_ahead.begin(
+        services.blocking, *ahead_key(request, *container, feed::feed_etag(read.position)),
+        container, [&services, container, range = request.range, after = std::move(after)] {
+          return read_feed_page(services, *range, after, open_body(*container));
+        });
+  }
+  return answer_of(std::move(ready->change), ready->resolved_at_head);
+}
+
+Result<ChangeFeedAnswer> find_time(const Services& services, const catalog::ContainerPtr& container,
+                                   const ChangeFeedRequest& request) {
+  feed::PageRequest page = request.page;
+  set_deadlines(page);
+  partition::Partition& partition = *request.range->partition;
+  const UnixSeconds resolved = partition.resolved(services.clock.unix_seconds());
+  ORRERY_TRY(const auto found, services.feed.find_time(partition, page, *request.since));
+  if (found.found && request.since_with_items) {
+    page.after = found.position;
+    page.newer_than = request.since;
+    ORRERY_TRY(auto answer, read_range(services, container, request, std::move(page)));
+    answer.applied_representation = true;
+    return answer;
+  }
+  ChangeFeedAnswer answer;
+  answer.etag = feed::feed_etag(found.position);
+  answer.heads = {found.head};
+  if (found.found) {
+    answer.body = open_body(*container);
+    close_feed(answer.body, 0);
+  } else {
+    answer.resolved_ts = resolved;
+  }
+  return answer;
+}
+
+// ── the whole container ──────────────────────────────────────────────────────────────────────────
+
+Result<ChangeFeedAnswer> read_whole(const Services& services, const catalog::Container& container,
+                                    const ChangeFeedRequest& request) {
+  feed::PageRequest page = request.page;
+  set_deadlines(page);
+  std::vector<feed::ContainerRange> ranges;
+  const UnixSeconds now = services.clock.unix_seconds();
+  UnixSeconds resolved = now;
+  for (const catalog::Range& range : container.ranges.all()) {
+    ranges.push_back({range.partition->number(), range.epks});
+    resolved = std::min(resolved, range.partition->resolved(now));
+  }
+  ORRERY_TRY(const auto snapshot, services.store.snapshot());
+  for (const catalog::Range& range : container.ranges.all()) {
+    if (range.partition->retired()) {
+      return Error(ErrorCode::RangeGone, "The ranges of the container have changed.");
+    }
+  }
+
+  ChangeFeedAnswer answer;
+  feed::ContainerPosition from = request.container_start;
+  if (request.start.kind == feed::Start::Kind::Now) {
+    ORRERY_TRY(const auto heads, feed::find_container_heads(snapshot, ranges));
+    from = heads.position;
+  } else if (request.since) {
+    ORRERY_TRY(const auto found,
+               feed::find_container_time(services.feed, snapshot, ranges, page, *request.since));
+    from = found.position;
+    if (!request.since_with_items || !found.found) {
+      answer.etag = found.position.etag();
+      answer.heads = found.heads;
+      if (found.found) {
+        answer.body = open_body(container);
+        close_feed(answer.body, 0);
+      } else {
+        answer.resolved_ts = resolved;
+      }
+      return answer;
+    }
+    page.newer_than = request.since;
+    answer.applied_representation = true;
+  }
+  ORRERY_TRY(auto read, feed::read_container(services.feed, snapshot, ranges, from, page,
+                                             open_body(container)));
+  answer.count = read.count;
+  answer.etag = read.position.etag();
+  answer.heads = std::move(read.heads);
+  answer.resolved_ts =
+      resolved_ts(read.caught_up, resolved, read.below_merge, read.count, read.last_ts);
+  if (read.count == 0 && read.caught_up) return answer;
+  answer.body = std::move(read.text);
+  close_feed(answer.body, read.count);
+  return answer;
+}
+
+void add_heads(http::Response& response, const Context& context, const ChangeFeedRequest& request,
+               const std::vector<Lsn>& heads) {
+  if (request.range != nullptr) {
+    add_range_headers(response, context, *request.range, heads.front());
+    return;
+  }
+  std::string token;
+  const auto& ranges = context.container->ranges.all();
+  for (std::size_t i = 0; i < ranges.size() && i < heads.size(); ++i) {
+    if (!token.empty()) token.push_back(',');
+    append_session_entry(token, context.token_form, ranges[i].id, heads[i]);
+  }
+  response.add(headers::kSessionToken.text, token);
+}
+
+/// Whether the request should be tried again with the container as it is now.
+bool ranges_changed(const Services& services, const Context& context, const Error& error) {
+  return error.code() == ErrorCode::RangeGone &&
+         services.catalog.container(context.container->rid) != context.container;
+}
+
+}  // namespace
+
+std::optional<ChangeFeedAnswer> answer_from_memory(const Services& services,
+                                                   const ChangeFeedRequest& request) {
+  const bool plain =
+      request.page.mode == feed::Mode::Latest && !request.page.tombstones && !request.since;
+  if (request.range == nullptr || !plain) return std::nullopt;
+  partition::Partition& partition = *request.range->partition;
+  const UnixSeconds resolved = partition.resolved(services.clock.unix_seconds());
+  feed::PageRequest page;
+  page.after = request.start.kind == feed::Start::Kind::Now ? partition.head() : request.page.after;
+  auto read = services.feed.caught_up(partition, page);
+  if (!read) return std::nullopt;
+  return answer_of(std::move(*read), resolved);
+}
+
+Result<ChangeFeedAnswer> read_change_feed(const Services& services,
+                                          const catalog::ContainerPtr& container,
+                                          const ChangeFeedRequest& request) {
+  if (request.range == nullptr) return read_whole(services, *container, request);
+  if (request.since) return find_time(services, container, request);
+  feed::PageRequest page = request.page;
+  if (request.start.kind == feed::Start::Kind::Now) page.after = request.range->partition->head();
+  return read_range(services, container, request, std::move(page));
+}
+
+http::Response change_feed_reply(Context& context, const ChangeFeedRequest& request,
+                                 ChangeFeedAnswer answer) {
+  context.charge = answer.not_modified() ? kRefused : feed_page_charge(answer.body_size());
+  auto response = reply(context, answer.not_modified() ? 304 : 200, std::move(answer.body));
+  response.shared_body = std::move(answer.shared_body);
+  response.add(headers::kEtag.text, answer.etag);
+  response.add(headers::kItemCount.text, answer.count);
+  add_container_paths(response, *context.container);
+  add_heads(response, context, request, answer.heads);
+  if (answer.resolved_ts && *answer.resolved_ts > 0) {
+    response.add(headers::kResolvedTs.text, static_cast<std::uint64_t>(*answer.resolved_ts));
+  }
+  if (answer.applied_representation) {
+    response.add(headers::kPreferenceApplied.text, "return=representation");
+  }
+  return response;
+}
+
+namespace {
+
+/// Whether many readers are likely to be at the same place.
+bool is_at_tail(const ChangeFeedRequest& request) {
+  constexpr std::uint64_t kTailLsns = 64;
+  if (request.range == nullptr || request.start.kind != feed::Start::Kind::After) return false;
+  const Lsn head = request.range->partition->head();
+  return head.value - std::min(head.value, request.page.after.value) <= kTailLsns;
+}
+
+/// One page, and if there is none, the next one that comes within `wait`.
+Async<http::Response> answer_page(Services& services, Context& context, ChangeFeedRequest& request,
+                                  std::optional<std::chrono::seconds> wait,
+                                  std::chrono::steady_clock::time_point begun) {
+  auto answer = answer_from_memory(services, request);
+  if (!answer && is_at_tail(request)) {
+    ORRERY_CO_TRY(answer, co_await read_shared(services, context, request));
+  } else if (!answer) {
+    ORRERY_CO_TRY(answer, co_await run_blocking(services.blocking, [&] {
+                    return read_change_feed(services, context.container, request);
+                  }));
+  }
+  bool waited = true;
+  if (wait && answer->not_modified()) {
+    ORRERY_CO_TRY(answer, co_await wait_for_change(services, context, request, std::move(*answer),
+                                                   begun + *wait, waited));
+  }
+  auto response = change_feed_reply(context, request, std::move(*answer));
+  if (wait && waited) response.add(headers::kPreferenceApplied.text, "wait");
+  co_return response;
+}
+
+}  // namespace
+
+Async<http::Response> change_feed(Services& services, Context& context) {
+  const auto begun = std::chrono::steady_clock::now();
+  const auto form = stream_form(context);
+  for (int attempt = 1;; ++attempt) {
+    ORRERY_CO_TRY(auto request, parse_change_feed(services, context));
+    Result<http::Response> response =
+        form ? co_await stream_changes(services, context, std::move(request), *form)
+             : co_await answer_page(services, context, request, wait_preference(context), begun);
+    // Ranges were split or merged under our hands: who named a key need not notice.
+    if (response || attempt == kAttemptsMax ||
+        !ranges_changed(services, context, response.error())) {
+      co_return response;
+    }
+    context.range = nullptr;
+    ORRERY_CO_TRY(find_container(services, context, ErrorCode::OwnerNotFound));
+  }
+}
+
+Async<http::Response> change_feed_lag(Services& services, Context& context) {
+  ORRERY_CO_TRY(find_container(services, context, ErrorCode::OwnerNotFound));
+  if (!context.header(headers::kIfModifiedSince).empty()) {
+    co_return Error(ErrorCode::BadRequest,
+                    "How much is left to read is counted from a position: give If-None-Match, and "
+                    "leave If-Modified-Since out.");
+  }
+  ORRERY_CO_TRY(auto request, parse_change_feed(services, context));
+  set_deadlines(request.page);
+  ORRERY_CO_TRY(
+      auto lag, co_await run_blocking(services.blocking, [&]() -> Result<feed::ContainerLag> {
+        feed::ContainerLag counted;
+        const bool now = request.start.kind == feed::Start::Kind::Now;
+        if (request.range != nullptr) {
+          if (now) request.page.after = request.range->partition->head();
+          ORRERY_TRY(counted.sum, services.feed.lag(*request.range->partition, request.page));
+          counted.heads = {counted.sum.head};
+          const Lsn after = request.page.after;
+          counted.lsns = after < counted.sum.head ? counted.sum.head.value - after.value : 0;
+          return counted;
+        }
+        std::vector<feed::ContainerRange> ranges;
+        for (const catalog::Range& range : context.container->ranges.all()) {
+          ranges.push_back({range.partition->number(), range.epks});
+        }
+        ORRERY_TRY(const auto snapshot, services.store.snapshot());
+        for (const catalog::Range& range : context.container->ranges.all()) {
+          ORRERY_TRY(check_in_place(range));
+        }
+        if (now) {
+          ORRERY_TRY(auto heads, feed::find_container_heads(snapshot, ranges));
+          request.container_start = std::move(heads.position);
+        }
+        return feed::container_lag(services.feed, snapshot, ranges, request.container_start,
+                                   request.page);
+      }));
+  context.charge = kMetadataRead;
+  auto response = reply(context, 200);
+  std::string etag;
+  if (request.range != nullptr) {
+    etag = feed::feed_etag(lag.heads.front());
+  } else {
+    std::vector<feed::ContainerPosition::Part> parts;
+    const auto& ranges = context.container->ranges.all();
+    for (std::size_t i = 0; i < ranges.size(); ++i) {
+      parts.push_back({ranges[i].epks.min, lag.heads[i]});
+    }
+    etag = feed::ContainerPosition(std::move(parts)).etag();
+  }
+  response.add(headers::kEtag.text, etag);
+  response.add(headers::kPendingItems.text, lag.sum.items);
+  response.add(headers::kPendingBytes.text, lag.sum.bytes);
+  response.add(headers::kPendingLsn.text, lag.lsns);
+  if (lag.sum.oldest_ts) {
+    response.add(headers::kOldestPendingTs.text, static_cast<std::uint64_t>(*lag.sum.oldest_ts));
+  }
+  add_container_paths(response, *context.container);
+  add_heads(response, context, request, lag.heads);
+  co_return response;
+}
+
+}  // namespace orrery::api

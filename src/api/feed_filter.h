@@ -1,0 +1,18 @@
+// Which items of a change feed a reader wants, and what of them: x-orrery-feed-filter and
+// x-orrery-feed-select.
+#pragma once
+
+#include <memory>
+
+#include "api/context.h"
+#include "base/result.h"
+#include "feed/page.h"
+
+namespace orrery::api {
+
+/// Null when the request has neither header. The names are `c` for the document, and in
+/// all-versions mode `p` for the one before. BadRequest as queries tell of errors in their text.
+Result<std::unique_ptr<const feed::ItemFilter>> feed_filter(const Context& context,
+                                                            feed::Mode mode);
+
+}  // namespace orrery::api

@@ -1,0 +1,71 @@
+#include "catalog/keeping.h"
+
+#include <algorithm>
+#include <limits>
+#include <memory>
+#include <vector>
+
+namespace orrery::catalog {
+
+using storage::Keeping;
+
+storage::Keeping keeping_of(const ContainerDefinition& definition) {
+  Keeping keeping;
+  const ChangeFeedPolicy& policy = definition.change_feed_policy();
+  if (policy.keeps_all()) {
+    keeping.history = Keeping::History::All;
+    switch (policy.previous_image) {
+      case ChangeFeedPolicy::PreviousImage::None:
+        break;
+      case ChangeFeedPolicy::PreviousImage::Delete:
+        keeping.previous_image = Keeping::PreviousImage::Delete;
+        break;
+      case ChangeFeedPolicy::PreviousImage::All:
+        keeping.previous_image = Keeping::PreviousImage::All;
+        break;
+    }
+  } else if (policy.keeps_tombstones()) {
+    keeping.history = Keeping::History::Tombstones;
+  }
+  if (definition.default_ttl()) keeping.expiry = Keeping::Expiry::Building;
+  return keeping;
+}
+
+bool keeps_as_asked(const Keeping& kept, const Keeping& asked) {
+  return kept.history == asked.history && kept.previous_image == asked.previous_image &&
+         (kept.expiry == Keeping::Expiry::Off) == (asked.expiry == Keeping::Expiry::Off);
+}
+
+storage::Head initial_head(Lsn lsn, UnixSeconds ts, const ContainerDefinition& definition) {
+  storage::Head head;
+  head.lsn = lsn;
+  head.ts = ts;
+  head.keeping = keeping_of(definition);
+  // There is nothing to build entries for.
+  if (head.keeping.expiry != Keeping::Expiry::Off) head.keeping.expiry = Keeping::Expiry::Complete;
+  if (head.keeping.history != Keeping::History::None) {
+    head.history = std::make_shared<const std::vector<storage::HistoryPart>>(
+        std::vector<storage::HistoryPart>{{"", lsn, lsn}});
+  }
+  return head;
+}
+
+partition::HistoryTrim trim_of(const ChangeFeedPolicy& policy, UnixSeconds now,
+                               std::uint64_t bytes_max) {
+  constexpr UnixSeconds kMinute = 60;
+  partition::HistoryTrim trim;
+  trim.bytes_max = bytes_max;
+  // Where only tombstones are kept, what is more than one has no time at all.
+  trim.all_before = policy.keeps_all() ? now - kMinute * policy.retention_minutes
+                                       : std::numeric_limits<UnixSeconds>::max();
+  if (policy.tombstone_minutes == ChangeFeedPolicy::kForEver) {
+    trim.tombstones_before = 0;
+  } else {
+    // A delete is kept as long as other changes at least.
+    trim.tombstones_before =
+        now - kMinute * std::max(policy.retention_minutes, policy.tombstone_minutes);
+  }
+  return trim;
+}
+
+}  // namespace orrery::catalog

@@ -1,0 +1,98 @@
+#include "cli/connection.h"
+
+#include <cstdio>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "protocol/headers.h"
+#include "protocol/well_known_key.h"
+
+namespace orrery::cli {
+namespace {
+
+/// What went wrong as far as a command's caller can react: a wrong request, or a server that is not
+/// there.
+Error error_of(const client::Reply& reply) {
+  const auto code = reply.status >= 500   ? ErrorCode::Unavailable
+                    : reply.status == 429 ? ErrorCode::TooManyRequests
+                    : reply.status == 410 ? ErrorCode::RangeGone
+                    : reply.status == 404 ? ErrorCode::NotFound
+                                          : ErrorCode::BadRequest;
+  return Error(code, fmt::format("the server answered {}: {}", reply.status, words_of(reply)));
+}
+
+}  // namespace
+
+void add_connection_options(CLI::App& command, ConnectionOptions& options) {
+  command.add_option("--endpoint", options.endpoint, "Where the server listens")
+      ->envname("ORRERY_ENDPOINT")
+      ->capture_default_str()
+      ->group("Connection");
+  command
+      .add_option("--account-key", options.key,
+                  "The account key (default: the emulator's well-known key)")
+      ->envname("ORRERY_ACCOUNT_KEY")
+      ->group("Connection");
+  command
+      .add_option("--connection", options.connection_string,
+                  "Both at once: AccountEndpoint=…;AccountKey=…; as 'orrery serve' prints it")
+      ->envname("ORRERY_CONNECTION")
+      ->group("Connection");
+  command
+      .add_option("--ca", options.certificate_file,
+                  "Certificate (PEM) to trust for https; a server's own is at "
+                  "/_explorer/emulator.pem")
+      ->group("Connection");
+  command
+      .add_flag("--insecure", options.insecure,
+                "Accept any certificate: only for a server on this machine")
+      ->group("Connection");
+}
+
+Result<std::unique_ptr<Connection>> Connection::open(const ConnectionOptions& options) {
+  auto account =
+      options.connection_string.empty()
+          ? client::Account::make(options.endpoint,
+                                  options.key.empty() ? std::string(kWellKnownKey) : options.key)
+          : client::Account::parse(options.connection_string);
+  if (!account) return Error(account.error());
+  client::TransportOptions transport;
+  transport.endpoint = account->endpoint();
+  transport.certificate_file = options.certificate_file;
+  transport.verify_certificate = !options.insecure;
+  return std::unique_ptr<Connection>(new Connection(std::move(*account), std::move(transport)));
+}
+
+Result<client::Reply> Connection::send(client::Request request, std::string_view type,
+                                       std::string_view link) {
+  account_.sign(request, type, link, clock_);
+  ORRERY_TRY(auto reply, transport_.send(request));
+  if (reply.status >= 400) return error_of(reply);
+  return reply;
+}
+
+Result<client::Reply> Connection::stream(client::Request request, std::string_view type,
+                                         std::string_view link, std::chrono::seconds silence_max,
+                                         const client::Transport::Take& take) {
+  account_.sign(request, type, link, clock_);
+  ORRERY_TRY(auto reply, transport_.stream(request, silence_max, take));
+  if (reply.status >= 400) return error_of(reply);
+  return reply;
+}
+
+std::string words_of(const client::Reply& reply) {
+  const auto body = nlohmann::json::parse(reply.body, nullptr, /*allow_exceptions=*/false);
+  if (body.is_object() && body.contains("message") && body["message"].is_string()) {
+    return body["message"].get<std::string>();
+  }
+  return reply.body.empty() ? "without a body" : reply.body.substr(0, 500);
+}
+
+int complain(const Error& error) {
+  fmt::print(stderr, "orrery: {}\n", error.message());
+  return 1;
+}
+
+}  // namespace orrery::cli

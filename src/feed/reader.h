@@ -1,0 +1,89 @@
+// Reader: makes pages of the change feed.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "base/result.h"
+#include "feed/live_map.h"
+#include "feed/page.h"
+#include "partition/partition.h"
+#include "storage/store.h"
+
+namespace orrery::feed {
+
+/// Where a reader that names a time begins.
+struct TimePosition {
+  bool found = false;  ///< something is newer; else `position` is the head
+  Lsn position;        ///< just below the first change that is
+  Lsn head;
+  Lsn merged_at;
+};
+
+/// What a reader has still to read.
+struct Lag {
+  std::uint64_t items = 0;
+  std::uint64_t bytes = 0;               ///< of their texts
+  std::optional<UnixSeconds> oldest_ts;  ///< of the first of them
+  Lsn head;
+};
+
+/// Plain counters, published by server/metrics.cc.
+struct ReaderStats {
+  std::atomic<std::uint64_t> pages{0};
+  std::atomic<std::uint64_t> items{0};
+  std::atomic<std::uint64_t> positions_ahead{0};  ///< etags above the head: CF-127
+};
+
+struct Ground;
+class Source;
+
+/// Thread-safe.
+class Reader {
+ public:
+  Reader(storage::Store& store, LiveMaps& live_maps) : store_(store), live_maps_(live_maps) {}
+
+  /// The answer to a reader that is at the head: known from memory, without looking at the store.
+  /// Nothing when there is something to read. Never blocks.
+  std::optional<Page> caught_up(const partition::Partition& partition, const PageRequest& request);
+
+  /// A page, from a snapshot of its own. `text` is what the items are appended to. Blocks.
+  /// BadRequest when the position lies before where the history that is asked for begins; RangeGone
+  /// when others have taken the partition's place; Unavailable on an I/O error.
+  Result<Page> read(const partition::Partition& partition, const PageRequest& request,
+                    std::string text = {});
+  /// The same from a snapshot that the caller has: several partitions at one moment.
+  Result<Page> read(const storage::Snapshot& snapshot, PartitionNumber partition,
+                    const PageRequest& request, std::string text = {});
+
+  /// Where changes with a `_ts` above `time` begin, in the request's scope. Its `after` and
+  /// `newer_than` do not matter. Blocks. Errors as read().
+  Result<TimePosition> find_time(const partition::Partition& partition, const PageRequest& request,
+                                 UnixSeconds time);
+  Result<TimePosition> find_time(const storage::Snapshot& snapshot, PartitionNumber partition,
+                                 const PageRequest& request, UnixSeconds time);
+
+  /// How much lies above the request's position. Its budgets do not matter, but for the deadlines:
+  /// Unavailable when it cannot be counted in time. Blocks. Errors as read().
+  Result<Lag> lag(const partition::Partition& partition, const PageRequest& request);
+  Result<Lag> lag(const storage::Snapshot& snapshot, PartitionNumber partition,
+                  const PageRequest& request);
+
+  /// The source of a request above its `after`. For those who merge several.
+  Result<std::unique_ptr<Source>> open(const Ground& ground, const PageRequest& request);
+
+  const ReaderStats& stats() const { return stats_; }
+
+ private:
+  Result<storage::Snapshot> snapshot_of(const partition::Partition& partition) const;
+
+  storage::Store& store_;
+  LiveMaps& live_maps_;
+  ReaderStats stats_;
+};
+
+}  // namespace orrery::feed

@@ -1,0 +1,201 @@
+// Sources: the versions of one partition, or of one part of it, in LSN order. Pages, positions by
+// time and lag are all made from them.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "feed/live_map.h"
+#include "feed/page.h"
+#include "storage/keys.h"
+#include "storage/records.h"
+#include "storage/store.h"
+
+namespace orrery::feed {
+
+/// One version, or the end of one. Views live until the source moves.
+struct Version {
+  enum class Kind { Create, Replace, Delete, Expire };
+  Kind kind = Kind::Create;
+  storage::LogPosition position;
+  UnixSeconds ts = 0;
+  DocumentNumber number;
+  Lsn before;  ///< the version that this one follows; 0 when there is none or it is not known
+  std::string_view partition_key;
+  std::string_view id;
+  std::string_view current;   ///< empty after a delete
+  std::string_view previous;  ///< empty unless the container keeps it
+
+  bool deletes() const { return kind == Kind::Delete || kind == Kind::Expire; }
+};
+
+/// Tells when to give up; looks at the clock now and then only.
+class Stopwatch {
+ public:
+  explicit Stopwatch(std::chrono::steady_clock::time_point deadline) : deadline_(deadline) {}
+  void set_deadline(std::chrono::steady_clock::time_point deadline) { deadline_ = deadline; }
+  bool expired() {
+    return ++asked_ % kInterval == 0 && std::chrono::steady_clock::now() > deadline_;
+  }
+
+ private:
+  static constexpr std::size_t kInterval = 256;
+  std::chrono::steady_clock::time_point deadline_;
+  std::size_t asked_ = 0;
+};
+
+/// Where a source stands.
+enum class Step {
+  Version,    ///< at version()
+  End,        ///< there is no more
+  OutOfTime,  ///< everything below reached() has been looked at
+};
+
+/// Used by one thread.
+class Source {
+ public:
+  virtual ~Source() = default;
+  /// The first version, then the next. Blocks. Unavailable on an I/O error.
+  virtual Result<Step> next() = 0;
+  const Version& version() const { return version_; }
+  /// After OutOfTime: all LSNs below this one have been looked at.
+  Lsn reached() const { return reached_; }
+  /// How many versions of the log it has looked at, of any scope; 0 where that is not known.
+  virtual std::size_t looked_at() const { return 0; }
+
+ protected:
+  Version version_;
+  Lsn reached_;
+};
+
+/// What a source passes on. Judged from headers: what does not pass is not read any further.
+struct Passes {
+  Scope scope;
+  std::optional<std::int32_t> default_ttl;
+  UnixSeconds now = 0;
+  std::optional<UnixSeconds> newer_than;
+
+  bool operator()(const storage::VersionHeader& header) const {
+    if (newer_than && header.ts <= *newer_than) return false;
+    return !storage::expired(header.ts, header.own_ttl, default_ttl, now);
+  }
+  /// Of a key; both in their stored form.
+  bool operator()(std::string_view epk, std::string_view partition_key) const {
+    if (scope.partition_key && partition_key != *scope.partition_key) return false;
+    if (!scope.epks) return true;
+    return epk >= scope.epks->min.bytes && epk < scope.epks->max.bytes;
+  }
+};
+
+/// What all sources of a partition stand on. Outlives them.
+struct Ground {
+  const storage::Snapshot& snapshot;
+  PartitionNumber partition;
+  const storage::Head& head;  ///< in that snapshot
+  Stopwatch& stopwatch;
+};
+
+/// The live documents, from the log.
+class LogSource final : public Source {
+ public:
+  /// Those with `after` < LSN. `map` may be null.
+  LogSource(const Ground& ground, Lsn after, Passes passes, std::shared_ptr<const LiveMap> map,
+            storage::Snapshot::Access access);
+  Result<Step> next() override;
+
+  std::size_t looked_at() const override { return looked_at_; }
+  /// Steps OutOfTime after so many.
+  void give_up_after(std::size_t looked_at_max) { looked_at_max_ = looked_at_max; }
+  std::size_t looked_at_max() const { return looked_at_max_; }
+
+ private:
+  void advance();
+
+  const Ground& ground_;
+  const Passes passes_;
+  const std::shared_ptr<const LiveMap> map_;
+  std::optional<LiveMap::Walk> walk_;
+  std::optional<storage::Snapshot::Cursor> cursor_;
+  storage::LogPosition from_;
+  storage::Snapshot::Access access_;
+  std::size_t looked_at_ = 0;
+  std::size_t looked_at_max_ = SIZE_MAX;
+};
+
+/// The live documents at given positions.
+class KeyedSource final : public Source {
+ public:
+  /// `positions` ascend, and are in the snapshot.
+  KeyedSource(const Ground& ground, std::vector<storage::LogPosition> positions, Passes passes);
+  Result<Step> next() override;
+
+ private:
+  const Ground& ground_;
+  const std::vector<storage::LogPosition> positions_;
+  const Passes passes_;
+  std::optional<storage::Snapshot::Cursor> cursor_;
+  std::size_t at_ = 0;
+};
+
+/// Versions and deletes as they were, from the history.
+class HistorySource final : public Source {
+ public:
+  enum class Kinds { All, Deletes };
+  /// Those with `after` < LSN.
+  HistorySource(const Ground& ground, Lsn after, Passes passes, Kinds kinds);
+  Result<Step> next() override;
+
+ private:
+  const Ground& ground_;
+  const Passes passes_;
+  const Kinds kinds_;
+  const Lsn after_;
+  std::optional<storage::Snapshot::Cursor> cursor_;
+};
+
+/// Two sources in LSN order; of one LSN first all of the first.
+class MergedSource final : public Source {
+ public:
+  MergedSource(std::unique_ptr<Source> first, std::unique_ptr<Source> second)
+      : sources_{std::move(first), std::move(second)} {}
+  Result<Step> next() override;
+
+ private:
+  std::array<std::unique_ptr<Source>, 2> sources_;
+  std::array<std::optional<Step>, 2> step_;  // Where each stands.
+  std::size_t shown_ = 0;                    // The one that version_ is of.
+};
+
+/// The head of a partition in a snapshot. Unavailable when it cannot be read.
+Result<storage::Head> head_in(const storage::Snapshot& snapshot, PartitionNumber partition);
+
+/// Whether the request may be served from what the partition keeps. BadRequest, with the texts that
+/// clients look for, when it does not keep it, or not any more.
+Result<> check_history(const storage::Head& head, const PageRequest& request);
+
+/// PageRequest::began_at for a reader that goes on from `position`, if it needs one.
+std::optional<Lsn> began_at_of_next(const storage::Head& head, const PageRequest& request,
+                                    Lsn position);
+
+/// Everything that the request asks for above `after`, in order.
+Result<std::unique_ptr<Source>> open_source(const Ground& ground, const PageRequest& request,
+                                            Lsn after, std::shared_ptr<const LiveMap> map,
+                                            std::uint64_t page_items);
+
+/// The live documents of the request's scope above `after`: the cheaper of the log from there on,
+/// and the scope's own entries sorted. `page_items` is about how many will be taken.
+Result<std::unique_ptr<Source>> latest_source(const Ground& ground, const PageRequest& request,
+                                              Lsn after, std::shared_ptr<const LiveMap> map,
+                                              std::uint64_t page_items);
+
+}  // namespace orrery::feed
