@@ -57,6 +57,13 @@ class OrreryServer:
         endpoint = wire.Endpoint(self.endpoint.url, key) if key else self.endpoint
         return wire.Client(endpoint)
 
+    def kill(self):
+        """SIGKILL, as a crash. A stop afterwards does nothing."""
+        self.is_stopped = True
+        self.process.kill()
+        self.process.wait()
+        self.close()
+
     def stop(self):
         """Asks the server to end, as an operator would, and insists on a clean exit. Safe to call twice."""
         if self.is_stopped:
@@ -71,12 +78,15 @@ class OrreryServer:
             self.process.wait()
             raise AssertionError(f"SIGTERM did not end the server in {STOP_SECONDS} s: {self.report()}")
         finally:
-            for reader in self.readers:
-                reader.join()
-            self.process.stdout.close()
-            self.process.stderr.close()
-            self.directory.cleanup()
+            self.close()
         assert self.process.returncode == 0, f"the server did not end well: {self.report()}"
+
+    def close(self):
+        for reader in self.readers:
+            reader.join()
+        self.process.stdout.close()
+        self.process.stderr.close()
+        self.directory.cleanup()
 
 
 def collect(stream, lines):

@@ -2,9 +2,9 @@
 """Kills the server at random moments and checks that it keeps what it has promised.
 
 Many connections create, replace, upsert and delete documents in containers of one and of several
-ranges while others create and delete containers and databases. The server is killed with SIGKILL,
-started again on the same data directory and port, and everything is read back: see promises.py for
-what must hold.
+ranges while others create and delete containers and databases, follow change feeds, split and merge.
+The server is killed with SIGKILL, started again on the same data directory and port, and everything is
+read back: see promises.py and feeds.py for what must hold.
 
     crash_test.py [--binary build/orrery] [--seed N] [--kills 20 | --duration SECONDS]
 
@@ -28,6 +28,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import orrery_process  # noqa: E402
 import workload  # noqa: E402
 from fault_disk import FaultDisk  # noqa: E402
+from feeds import Feeds  # noqa: E402
 from promises import Promises  # noqa: E402
 
 BUILD = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "build")
@@ -66,6 +67,7 @@ class CrashTest:
             arguments.binary, data_dir, os.path.join(work_dir, "server.log"),
             environment=self.disk.environment if self.disk else None)
         self.promises = Promises(self.server.port)
+        self.feeds = Feeds(self.promises, self.server.port)
         self.kills = 0
         self.stops = 0
         self.lost_bytes = 0
@@ -73,6 +75,7 @@ class CrashTest:
     def run(self):
         self.server.start()
         workload.set_up(self.promises, self.server.port)
+        self.feeds.set_up()
         began = time.monotonic()
         cycle = 0
         while not self.finished(began) and not self.promises.violations:
@@ -109,6 +112,7 @@ class CrashTest:
         interrupted = self.interrupt_starts()
         seconds = self.server.start()
         self.promises.check()
+        self.feeds.check(f"{self.arguments.seed}/{cycle}")
         if self.promises.violations:
             return
         workload.probe_heads(self.promises, self.server.port, f"{self.arguments.seed}/{cycle}")
@@ -130,6 +134,7 @@ class CrashTest:
         workers = [workload.DocumentWriter(f"w{i}", *common) for i in range(WRITERS)]
         workers += [workload.Churner(f"churner{i}", *common, began=catalog_changes)
                     for i in range(CHURNERS)]
+        workers += self.feeds.workers(seed, killed)
         for worker in workers:
             worker.start()
         return workers
@@ -177,7 +182,8 @@ def main():
     print(f"{test.kills} kills, {test.stops} orderly stops, {promises.acknowledged} writes and "
           f"{promises.catalog_acknowledged} catalog changes acknowledged; of those left open "
           f"{promises.doubts_kept} had happened, {promises.doubts_dropped} not; slowest start "
-          f"{test.server.slowest_start * 1000:.0f} ms"
+          f"{test.server.slowest_start * 1000:.0f} ms; {test.feeds.etags} feed etags and "
+          f"{test.feeds.changes} splits and merges, {test.feeds.resumed} feeds resumed"
           + (f"; {test.lost_bytes} bytes were not synchronised" if test.disk else ""))
     if not violations:
         shutil.rmtree(work_dir)

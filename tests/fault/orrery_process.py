@@ -87,8 +87,9 @@ class Response:
 class Connection:
     """One keep-alive connection. Not thread-safe. Opens itself, again after a NoAnswer."""
 
-    def __init__(self, port, key=WELL_KNOWN_KEY):
+    def __init__(self, port, key=WELL_KNOWN_KEY, seconds_max=ANSWER_SECONDS_MAX):
         self.port = port
+        self.seconds_max = seconds_max
         self.key = key
         self.socket = None
         self.date = ""
@@ -128,7 +129,7 @@ class Connection:
         try:
             if self.socket is None:
                 self.socket = socket.create_connection(("127.0.0.1", self.port),
-                                                       timeout=ANSWER_SECONDS_MAX)
+                                                       timeout=self.seconds_max)
                 self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             sent = True
             self.socket.sendall(request)

@@ -1,0 +1,636 @@
+// The web explorer in a real browser against the real server, as a person uses it. The endpoint comes
+// from tests/sdks/with_server.py; see README.md.
+
+import assert from "node:assert/strict";
+import { createHmac, randomBytes } from "node:crypto";
+import { after, before, describe, it } from "node:test";
+import { editorText, fillEditor, gone, hash, launch, open, overflow, press, shown, signIn, textOf } from "./browser.mjs";
+import { Cable } from "./cable.mjs";
+import { Rest } from "./rest.mjs";
+
+const KEY = process.env.ORRERY_KEY;
+const ENDPOINT = process.env.ORRERY_ENDPOINT_HTTP;
+if (!KEY || !ENDPOINT) throw new Error("ORRERY_KEY or ORRERY_ENDPOINT_HTTP is not set: run this through with_server.py");
+const EXPLORER = new URL("_explorer/", ENDPOINT).href;
+const PHONE = { width: 360, height: 740 };
+
+const rest = new Rest(ENDPOINT, KEY);
+let browser;
+let pages = [];
+
+before(async () => {
+  browser = await launch(["--host-resolver-rules=MAP orrery.test 127.0.0.1"]);
+});
+after(() => browser?.close());
+
+/** A page signed in, at that hash. What the console complained of fails the test at its end. */
+async function visit(place = "", options = {}) {
+  const page = await open(browser, EXPLORER + place, options);
+  pages.push(page);
+  await signIn(page, KEY);
+  return page;
+}
+async function leave() {
+  const complaints = pages.flatMap((page) => page.complaints);
+  await Promise.all(pages.map((page) => page.browserContext().close()));
+  pages = [];
+  assert.deepEqual(complaints, [], "the console complained");
+}
+/** A test, after which all its pages are closed and were content. */
+const story = (name, act) => it(name, async () => {
+  try {
+    await act();
+  } finally {
+    await leave();
+  }
+});
+
+let number = 0;
+/** A container of its own for a test. */
+async function container(more = {}, headers = {}) {
+  const place = { db: `d${++number}-${randomBytes(3).toString("hex")}`, coll: "things" };
+  await rest.database(place.db);
+  await rest.container(place.db, place.coll, more, headers);
+  return place;
+}
+
+describe("signing in", () => {
+  story("the right key opens the account, and a reload keeps it open", async () => {
+    const { db } = await container();
+    const page = await visit();
+    await shown(page, ".tree", db);
+    await page.reload();
+    await shown(page, ".tree", db);
+    assert.ok(!page.url().includes(encodeURIComponent(KEY)));
+    assert.equal(await page.evaluate(() => JSON.stringify(localStorage)), "{}");
+  });
+
+  story("a wrong key is refused in words, with the activity id", async () => {
+    const page = await open(browser, EXPLORER);
+    pages.push(page);
+    await page.type("#key", randomBytes(64).toString("base64"));
+    await press(page, "#sign-in button", "Sign in");
+    await shown(page, "#sign-in .error", "This key does not open the account.");
+    assert.match(await textOf(page, "#sign-in .error .detail"), /Status 401 · activity [0-9a-f-]{36}/);
+    assert.ok(await page.$("#workbench[hidden]"));
+  });
+
+  story("what is no key at all is not even sent", async () => {
+    const page = await open(browser, EXPLORER);
+    pages.push(page);
+    await page.type("#key", "hello, world");
+    await page.keyboard.press("Enter");
+    await shown(page, "#sign-in .error", "not an account key");
+  });
+
+  story("on this machine the emulator's key is one click away, and a connection string will do", async () => {
+    const page = await open(browser, EXPLORER);
+    pages.push(page);
+    await press(page, "#use-emulator-key");
+    await shown(page, "#workbench");
+    await page.click("#sign-out");
+    await shown(page, "#sign-in");
+    assert.equal(await page.evaluate(() => sessionStorage.length), 0);
+    await page.type("#key", `AccountEndpoint=${ENDPOINT};AccountKey=${KEY};`);
+    await page.keyboard.press("Enter");
+    await shown(page, "#workbench");
+  });
+
+  story("a key that is not to be kept is gone with a reload", async () => {
+    const page = await open(browser, EXPLORER);
+    pages.push(page);
+    await page.click("#keep");
+    await signIn(page, KEY);
+    await page.reload();
+    await shown(page, "#sign-in");
+  });
+
+  story("beyond this machine, over http, our own HMAC signs", async () => {
+    const { db } = await container();
+    const far = new URL(EXPLORER);
+    far.hostname = "orrery.test";
+    const page = await open(browser, far.href);
+    pages.push(page);
+    assert.equal(await page.evaluate(() => Boolean(globalThis.crypto?.subtle)), false, "this should be no secure context");
+    assert.equal(await page.$eval("#use-emulator-key", (button) => button.hidden), true);
+    await signIn(page, KEY);
+    await shown(page, ".tree", db);
+  });
+
+  story("both ways to sign agree with Node's, whatever the lengths", async () => {
+    const page = await open(browser, EXPLORER);
+    pages.push(page);
+    const cases = [0, 1, 55, 56, 63, 64, 65, 119, 120, 200].map((size) =>
+      ({ key: randomBytes(size % 90 + 1).toString("base64"), text: "ä".repeat(size) }));
+    const signed = await page.evaluate(async (cases_) => {
+      const { signer } = await import("./sign.js");
+      return Promise.all(cases_.map(async ({ key, text }) => [await signer(key)(text), await signer(key, null)(text)]));
+    }, cases);
+    signed.forEach(([theirs, ours], at) => {
+      const expected = createHmac("sha256", Buffer.from(cases[at].key, "base64")).update(cases[at].text).digest("base64");
+      assert.equal(theirs, expected);
+      assert.equal(ours, expected, `of ${cases[at].text.length} characters`);
+    });
+  });
+
+  story("without a key only the files are there", async () => {
+    for (const path of ["dbs", "_explorer/nothing.js"]) {
+      assert.equal((await fetch(new URL(path, ENDPOINT))).status, 401, path);
+    }
+    const response = await fetch(EXPLORER);
+    assert.match(response.headers.get("content-security-policy"), /default-src 'none'/);
+    const bare = await fetch(EXPLORER.slice(0, -1), { redirect: "manual" });
+    assert.equal(bare.status, 307);
+    const certificate = await fetch(new URL("_explorer/emulator.pem", ENDPOINT));
+    assert.match(await certificate.text(), /BEGIN CERTIFICATE/);
+  });
+});
+
+describe("databases and containers", () => {
+  story("are created, shown and deleted", async () => {
+    const page = await visit();
+    await press(page, "button", "New database");
+    await page.type("dialog input[name=id]", "library");
+    await page.keyboard.press("Enter");
+    await shown(page, "h1", "library");
+    await press(page, "button", "New container");
+    await page.type("dialog input[name=id]", "books");
+    await page.$eval("dialog input[name=paths]", (input) => { input.value = "/author, /year"; });
+    await press(page, "dialog summary", "More");
+    await page.type("dialog input[name=retention]", "60");
+    await press(page, "dialog button", "Create");
+    await shown(page, "h1", "books");
+    const made = JSON.parse(await rest.send("GET", "dbs/library/colls/books"));
+    assert.deepEqual(made.partitionKey, { paths: ["/author", "/year"], kind: "MultiHash", version: 2 });
+    assert.equal(made.changeFeedPolicy.retentionDuration, 60);
+
+    await press(page, ".tabs a", "Settings");
+    await shown(page, ".facts", "/author, /year");
+    await shown(page, ".facts", "400 RU/s");
+    await press(page, "button", "Delete container");
+    await page.type("dialog input[name=typed]", "book");
+    await press(page, "dialog button", "Delete container");
+    await shown(page, "dialog .error", "Type books exactly");
+    await page.type("dialog input[name=typed]", "s");
+    await page.keyboard.press("Enter");
+    await shown(page, "h1", "library");
+    await shown(page, "main", "No containers yet.");
+
+    await press(page, "button", "Delete database");
+    await page.type("dialog input[name=typed]", "library");
+    await page.keyboard.press("Enter");
+    await shown(page, "h1", "Account");
+    await assert.rejects(rest.send("GET", "dbs/library"), { status: 404 });
+  });
+
+  story("a name that is taken is told in the server's words", async () => {
+    const { db } = await container();
+    const page = await visit();
+    await press(page, "button", "New database");
+    await page.type("dialog input[name=id]", db);
+    await page.keyboard.press("Enter");
+    await shown(page, "dialog .error", "already exists");
+    assert.match(await textOf(page, "dialog .error .detail"), /Status 409 · activity/);
+  });
+
+  story("ranges are listed and lead to their documents", async () => {
+    const { db, coll } = await container({}, { "x-ms-offer-throughput": "11000" });
+    const documents = Array.from({ length: 8 }, (_, i) => ({ id: `i${i}`, pk: `k${i}` }));
+    for (const document of documents) await rest.upsert(db, coll, document);
+    const page = await visit(`#/${db}/${coll}/ranges`);
+    await shown(page, "main", "2 ranges");
+    const seen = [];
+    for (const range of ["0", "1"]) {
+      await page.evaluate((to) => { location.hash = to; }, `#/${db}/${coll}/ranges`);
+      await (await page.waitForSelector(`a[aria-label="Documents of range ${range}"]`)).click();
+      await hash(page, `range=${range}`);
+      await shown(page, ".document");
+      seen.push(...await page.$$eval(".document b", (ids) => ids.map((id) => id.textContent)));
+    }
+    assert.deepEqual(seen.sort(), documents.map(({ id }) => id));
+  });
+
+  story("a place that is gone says so", async () => {
+    const page = await visit("#/nowhere/nothing");
+    await shown(page, ".error", "There is no container nothing in nowhere.");
+  });
+});
+
+describe("documents", () => {
+  story("come in pages", async () => {
+    const { db, coll } = await container();
+    for (let i = 0; i < 60; i++) await rest.upsert(db, coll, { id: `i${i}`, pk: "a" });
+    const page = await visit(`#/${db}/${coll}`);
+    await shown(page, ".paging", "Page 1");
+    assert.equal((await page.$$(".document")).length, 50);
+    await press(page, ".paging button", "Next");
+    await shown(page, ".paging", "Page 2");
+    assert.equal((await page.$$(".document")).length, 10);
+    await press(page, ".paging button", "Previous");
+    await shown(page, ".paging", "Page 1");
+    assert.equal((await page.$$(".document")).length, 50);
+  });
+
+  story("are created, changed and deleted", async () => {
+    const { db, coll } = await container();
+    const page = await visit(`#/${db}/${coll}`);
+    await press(page, "button", "New document");
+    await shown(page, ".editor", "New document");
+    assert.match(await editorText(page), /"id": "[0-9a-f-]{36}",\n {2}"pk": ""/);
+    await fillEditor(page, '{"id": "first", "pk": "a", "big": 12345678901234567890, "one": 1.0}');
+    await press(page, ".editor button", "Create");
+    await shown(page, ".document", "first");
+    await hash(page, "id=first");
+    const stored = await rest.read(db, coll, "first", "a");
+    assert.match(stored, /"big":12345678901234567890,"one":1\.0/, "numbers are kept as they were written");
+
+    await page.reload();
+    await shown(page, ".editor h2", "first");
+    const text = await editorText(page);
+    assert.match(text, /"one": 1\.0\n/);
+    assert.doesNotMatch(text, /_etag/);
+    await fillEditor(page, text.replace("1.0", "2.50"));
+    await page.keyboard.down("Control");
+    await page.keyboard.press("s");
+    await page.keyboard.up("Control");
+    await shown(page, "#toasts", "saved");
+    assert.match(await rest.read(db, coll, "first", "a"), /"big":12345678901234567890,"one":2\.50/);
+
+    await (await page.waitForSelector('[aria-label="Delete the document"]')).click();
+    await press(page, "dialog button", "Cancel");
+    await gone(page, "dialog");
+    await (await page.waitForSelector('[aria-label="Delete the document"]')).click();
+    await press(page, "dialog button", "Delete document");
+    await shown(page, "main", "No documents here yet.");
+    await assert.rejects(rest.read(db, coll, "first", "a"), { status: 404 });
+  });
+
+  story("with odd ids and keys open all the same", async () => {
+    const { db, coll } = await container();
+    const odd = [["ä b/ü?#%20+&=", "ключ 😀"], ["dots..", null], ["seven", 7], ["half", 0.5], ["yes", true]];
+    for (const [id, pk] of odd) await rest.upsert(db, coll, { id, pk });
+    await rest.raw(db, coll, '{"id":"none"}', [{}]);
+    const page = await visit(`#/${db}/${coll}`);
+    for (const id of [...odd.map(([id_]) => id_), "none"]) {
+      await press(page, ".document", id);
+      await shown(page, ".editor h2", id);
+      await page.keyboard.press("Escape");
+      await gone(page, ".editor");
+    }
+  });
+
+  story("that are not JSON are not sent, and it is told where they break", async () => {
+    const { db, coll } = await container();
+    const page = await visit(`#/${db}/${coll}?new=1`);
+    await shown(page, ".editor");
+    await fillEditor(page, '{\n  "id": "x",\n  "pk": tru\n}');
+    await shown(page, ".verdict.wrong", "Line 3, column 9");
+    assert.equal(await page.$eval(".editor .primary", (button) => button.disabled), true);
+    await fillEditor(page, '{"id": "x", "pk": "a",}');
+    await shown(page, ".verdict.wrong", "comma");
+    await fillEditor(page, '{"pk": "a"}');
+    await shown(page, ".verdict.wrong", "“id”");
+    await fillEditor(page, "[1]");
+    await shown(page, ".verdict.wrong", "object");
+  });
+
+  story("changed by somebody else meanwhile are not overwritten", async () => {
+    const { db, coll } = await container();
+    await rest.upsert(db, coll, { id: "x", pk: "a", v: 1 });
+    const page = await visit(`#/${db}/${coll}`);
+    await press(page, ".document", "x");
+    await shown(page, ".editor");
+    await rest.upsert(db, coll, { id: "x", pk: "a", v: 2 });
+    await fillEditor(page, '{"id": "x", "pk": "a", "mine": true}');
+    await press(page, ".editor button", "Save");
+    await shown(page, ".conflict", '"v": 2');
+    assert.equal(JSON.parse(await rest.read(db, coll, "x", "a")).v, 2, "theirs stands");
+
+    // A third change between seeing theirs and saving mine is not lost either.
+    await press(page, ".conflict button", "Go on with mine");
+    await rest.upsert(db, coll, { id: "x", pk: "a", v: 3 });
+    await press(page, ".editor button", "Save");
+    await shown(page, ".conflict", '"v": 3');
+    await press(page, ".conflict button", "Go on with mine");
+    await press(page, ".editor button", "Save");
+    await shown(page, "#toasts", "saved");
+    assert.equal(JSON.parse(await rest.read(db, coll, "x", "a")).mine, true);
+
+    await rest.upsert(db, coll, { id: "x", pk: "a", v: 4 });
+    await fillEditor(page, '{"id": "x", "pk": "a"}');
+    await press(page, ".editor button", "Save");
+    await shown(page, ".conflict", '"v": 4');
+    await press(page, ".conflict button", "Take theirs");
+    assert.match(await editorText(page), /"v": 4/);
+  });
+
+  story("deleted meanwhile can be kept as new", async () => {
+    const { db, coll } = await container();
+    await rest.upsert(db, coll, { id: "x", pk: "a" });
+    const page = await visit(`#/${db}/${coll}`);
+    await press(page, ".document", "x");
+    await shown(page, ".editor");
+    await rest.remove(db, coll, "x", "a");
+    await fillEditor(page, '{"id": "x", "pk": "a", "again": true}');
+    await press(page, ".editor button", "Save");
+    await press(page, "button", "Keep my text as a new document");
+    await press(page, ".editor button", "Create");
+    await shown(page, "#toasts", "created");
+    assert.equal(JSON.parse(await rest.read(db, coll, "x", "a")).again, true);
+  });
+
+  story("are not left unsaved without a word", async () => {
+    const { db, coll } = await container();
+    await rest.upsert(db, coll, { id: "x", pk: "a" });
+    const page = await visit(`#/${db}/${coll}`);
+    await press(page, ".document", "x");
+    await shown(page, ".editor");
+    await fillEditor(page, '{"id": "x", "pk": "a", "new": 1}');
+    await press(page, ".tabs a", "Settings");
+    await press(page, "dialog button", "Cancel");
+    await gone(page, "dialog");
+    assert.match(await editorText(page), /new/);
+    await hash(page, "id=x");
+    await press(page, ".tabs a", "Settings");
+    await press(page, "dialog button", "Leave it");
+    await shown(page, ".facts");
+  });
+});
+
+describe("keyboard and screen", () => {
+  story("everything is reached by keys alone", async () => {
+    const { db, coll } = await container();
+    await rest.upsert(db, coll, { id: "x", pk: "a" });
+    const page = await open(browser, EXPLORER);
+    pages.push(page);
+    await shown(page, "#sign-in");
+    await page.keyboard.type(KEY); // The field has the focus already.
+    await page.keyboard.press("Enter");
+    await shown(page, ".tree", db);
+    await page.keyboard.press("?");
+    await shown(page, "dialog", "Keyboard");
+    await page.keyboard.press("Escape");
+    await gone(page, "dialog");
+
+    await page.keyboard.press("t");
+    const focused = () => page.evaluate(() => document.activeElement.getAttribute("aria-label"));
+    for (let steps = 0; (await focused()) !== db; steps++) {
+      assert.ok(steps < 100, `the tree never came to ${db}`);
+      await page.keyboard.press("ArrowDown");
+    }
+    await page.keyboard.press("ArrowRight");
+    await page.waitForFunction((label) => document.activeElement.getAttribute("aria-label") === label
+      && document.activeElement.getAttribute("aria-expanded") === "true", {}, db);
+    await page.keyboard.press("ArrowRight");
+    assert.equal(await focused(), coll);
+    await page.keyboard.press("Enter");
+    await shown(page, ".document", "x");
+    await page.keyboard.press("m");
+    await page.keyboard.press("j");
+    await page.waitForFunction(() => document.activeElement.matches(".document"));
+    await page.keyboard.press("Enter");
+    await shown(page, ".editor");
+    await page.waitForFunction(() => document.activeElement.matches("textarea"));
+    await page.keyboard.press("Tab"); // Not a trap.
+    assert.notEqual(await page.evaluate(() => document.activeElement.tagName), "TEXTAREA");
+    await page.keyboard.press("Escape");
+    await gone(page, ".editor");
+    await page.waitForFunction(() => document.activeElement.matches(".document"));
+    await page.keyboard.press("2");
+    await shown(page, ".changes-tab");
+    await page.keyboard.press("4");
+    await shown(page, ".facts");
+  });
+
+  story("nothing is wider than a phone", async () => {
+    const { db, coll } = await container();
+    const wide = "a-rather-long-id-without-any-break-".repeat(4);
+    await rest.upsert(db, coll, { id: wide, pk: "a", text: "x".repeat(500) });
+    for (const place of ["", `#/${db}`, `#/${db}/${coll}`, `#/${db}/${coll}?new=1`, `#/${db}/${coll}/changes?from=beginning`,
+      `#/${db}/${coll}/ranges`, `#/${db}/${coll}/settings`]) {
+      const page = await visit(place, PHONE);
+      await shown(page, place.includes("changes") ? ".change" : place.includes("ranges") ? "table" : place.includes("settings") ? ".facts"
+        : place.includes("new") ? ".editor" : place.split("/").length > 2 ? ".document" : ".cards");
+      assert.ok((await overflow(page)) <= 0, `${place} is ${await overflow(page)} px too wide`);
+      if (place === `#/${db}/${coll}`) {
+        await (await page.$(".document")).click();
+        await shown(page, ".editor h2", wide);
+        assert.ok((await overflow(page)) <= 0, "the editor is too wide");
+      }
+    }
+  });
+});
+
+describe("the change feed, live", () => {
+  /** Lets the page ask for less than it would: as if the server could not do it. */
+  const withoutHeader = (page, name) => page.evaluateOnNewDocument((name_) => {
+    const real = window.fetch;
+    window.fetch = (url, options) => {
+      if (options?.headers) delete options.headers[name_];
+      return real(url, options);
+    };
+  }, name);
+
+  const rows = (page) => page.$$eval(".change", (found) => found.map((row) => row.querySelector("b").textContent));
+  const waitForRows = (page, count) => page.waitForFunction((count_) =>
+    document.querySelectorAll(".change").length >= count_, {}, count)
+    .catch(async () => assert.fail(`expected ${count} rows, there are ${(await rows(page)).length}`));
+
+  story("shows what another client writes, as it happens", async () => {
+    const { db, coll } = await container();
+    await rest.upsert(db, coll, { id: "old", pk: "a" });
+    const page = await visit(`#/${db}/${coll}/changes`);
+    await shown(page, ".feed-status", "Live");
+    await rest.upsert(db, coll, { id: "new", pk: "a", v: 1 });
+    await shown(page, ".change", "new");
+    await shown(page, ".change .operation", "created");
+    await rest.upsert(db, coll, { id: "new", pk: "a", v: 2 });
+    await shown(page, ".change .operation", "replaced");
+    assert.deepEqual(await rows(page), ["new", "new"], "newest first, and nothing from before");
+
+    await (await page.$(".change")).click();
+    await shown(page, ".detail del", '"v": 1');
+    await shown(page, ".detail ins", '"v": 2');
+    await press(page, ".detail button", "Document");
+    await shown(page, ".detail pre.json", '"v": 2');
+    await press(page, ".detail a", "Open");
+    await shown(page, ".editor h2", "new");
+  });
+
+  story("starts at the beginning or at a time, and survives a reload", async () => {
+    const { db, coll } = await container();
+    for (let i = 0; i < 5; i++) await rest.upsert(db, coll, { id: `i${i}`, pk: `k${i}` });
+    const page = await visit(`#/${db}/${coll}/changes`);
+    await shown(page, ".feed-status", "Live");
+    assert.deepEqual(await rows(page), []);
+    await page.select("select[name=from]", "beginning");
+    await waitForRows(page, 5);
+    assert.deepEqual((await rows(page)).sort(), ["i0", "i1", "i2", "i3", "i4"]);
+    await hash(page, "from=beginning");
+    await page.reload();
+    await waitForRows(page, 5);
+    await page.select("select[name=from]", "time"); // An hour ago.
+    await hash(page, "from=time");
+    await waitForRows(page, 5);
+    await rest.upsert(db, coll, { id: "later", pk: "z" });
+    await shown(page, ".change", "later");
+    assert.equal((await rows(page)).length, 6);
+  });
+
+  story("of all ranges at once, or of one", async () => {
+    const { db, coll } = await container({}, { "x-ms-offer-throughput": "11000" });
+    const page = await visit(`#/${db}/${coll}/changes`);
+    await shown(page, ".feed-status", "Live");
+    assert.equal((await page.$$(".positions li")).length, 2);
+    for (let i = 0; i < 10; i++) await rest.upsert(db, coll, { id: `i${i}`, pk: `k${i}` });
+    await waitForRows(page, 10);
+    const places = await page.$$eval(".change .where", (cells) => cells.map((cell) => /(\d+)@/.exec(cell.textContent)[1]));
+    assert.deepEqual([...new Set(places)].sort(), ["0", "1"]);
+    await page.select("select[name=range]", "1");
+    await page.waitForFunction(() => document.querySelectorAll(".positions li").length === 1);
+    await page.select("select[name=from]", "beginning");
+    await waitForRows(page, places.filter((place) => place === "1").length);
+    assert.deepEqual([...new Set(await page.$$eval(".change .where", (cells) =>
+      cells.map((cell) => /(\d+)@/.exec(cell.textContent)[1])))], ["1"]);
+  });
+
+  story("pauses without losing anything", async () => {
+    const { db, coll } = await container();
+    const page = await visit(`#/${db}/${coll}/changes`);
+    await shown(page, ".feed-status", "Live");
+    await page.keyboard.press("p");
+    await shown(page, ".feed-status", "Paused");
+    for (let i = 0; i < 3; i++) await rest.upsert(db, coll, { id: `i${i}`, pk: "a" });
+    assert.deepEqual(await rows(page), []);
+    await page.keyboard.press("p");
+    await waitForRows(page, 3);
+    assert.deepEqual(await rows(page), ["i2", "i1", "i0"]);
+  });
+
+  story("keeps a bounded number of rows and misses none of many", async () => {
+    const { db, coll } = await container();
+    const page = await visit(`#/${db}/${coll}/changes`);
+    await shown(page, ".feed-status", "Live");
+    await Promise.all(Array.from({ length: 8 }, async (_, worker) => {
+      for (let i = 0; i < 75; i++) await rest.upsert(db, coll, { id: `w${worker}-${i}`, pk: `k${i % 7}` });
+    }));
+    await shown(page, ".feed-status", "600 changes, the last 500 shown");
+    assert.equal((await page.$$(".change")).length, 500);
+  });
+
+  story("filters on the server", async () => {
+    const { db, coll } = await container();
+    const page = await visit(`#/${db}/${coll}/changes`);
+    await shown(page, ".watch");
+    await page.keyboard.press("/");
+    await page.keyboard.type('c.price > 10 AND c.name = "ä&b"');
+    await page.keyboard.press("Enter");
+    const remove = await page.waitForSelector('[aria-label="Remove the filter"]'); // Now it is applied.
+    await shown(page, ".feed-status", "Live");
+    await rest.upsert(db, coll, { id: "cheap", pk: "a", price: 5, name: "ä&b" });
+    await rest.upsert(db, coll, { id: "other", pk: "a", price: 50, name: "b" });
+    await rest.upsert(db, coll, { id: "right", pk: "a", price: 20, name: "ä&b" });
+    await shown(page, ".change", "right");
+    assert.deepEqual(await rows(page), ["right"]);
+    await remove.click();
+    await gone(page, '[aria-label="Remove the filter"]');
+    await page.select("select[name=from]", "beginning");
+    await waitForRows(page, 3);
+  });
+
+  story("tells what is wrong with a filter", async () => {
+    const { db, coll } = await container();
+    const page = await visit(`#/${db}/${coll}/changes?filter=c.price+%3E%3E`);
+    await shown(page, ".error", "The server does not take this filter.");
+    assert.match(await textOf(page, ".error p"), /^Syntax error.*\(at character \d+\)$/);
+    assert.match(await textOf(page, ".error .detail"), /Status 400 · activity/);
+    await shown(page, ".feed-status", "Stopped");
+  });
+
+  story("shows every version and deletes where they are kept", async () => {
+    const { db, coll } = await container({ changeFeedPolicy: { retentionDuration: 60, previousImage: "all" } });
+    const page = await visit(`#/${db}/${coll}/changes`);
+    await page.waitForSelector("select[name=mode]");
+    await page.select("select[name=mode]", "all");
+    await page.waitForSelector("select[name=from]:disabled"); // This mode knows no beginning.
+    await shown(page, ".feed-status", "Live");
+    await page.keyboard.press("p"); // Between two reads a latest-version feed would see nothing of this.
+    await shown(page, ".feed-status", "Paused");
+    await rest.upsert(db, coll, { id: "x", pk: "a", v: 1 });
+    await rest.upsert(db, coll, { id: "x", pk: "a", v: 2 });
+    await rest.remove(db, coll, "x", "a");
+    await page.keyboard.press("p");
+    await waitForRows(page, 3);
+    assert.deepEqual(await page.$$eval(".change .operation", (cells) => cells.map((cell) => cell.textContent)), ["deleted", "replaced", "created"]);
+    await (await page.$(".change")).click();
+    await shown(page, ".detail del", '"v": 2');
+  });
+
+  story("goes on through a split and a merge, each change once", async () => {
+    const { db, coll } = await container();
+    const page = await visit(`#/${db}/${coll}/changes`);
+    await shown(page, ".feed-status", "Live");
+    const write = async (word) => {
+      for (let i = 0; i < 10; i++) await rest.upsert(db, coll, { id: `${word}-${i}`, pk: `k${i}` });
+    };
+    await write("whole");
+    await waitForRows(page, 10);
+    await rest.split(db, coll, "0");
+    await write("split");
+    await waitForRows(page, 20);
+    await page.waitForFunction(() => document.querySelectorAll(".positions li").length === 2);
+    const children = (await rest.ranges(db, coll)).map(({ id }) => id);
+    assert.equal(children.length, 2);
+    await rest.merge(db, coll, children);
+    await write("merged");
+    await waitForRows(page, 30);
+    await shown(page, ".positions", "(part)");
+    const seen = await rows(page);
+    assert.equal(new Set(seen).size, 30);
+    assert.equal(seen.length, 30);
+    await shown(page, ".feed-status", "Live");
+  });
+
+  story("falls back to long polls, and then to polls, where the server has nothing better", async () => {
+    const { db, coll } = await container();
+    const expected = { stream: [], "long poll": ["accept"], polling: ["accept", "prefer"] };
+    for (const [transport, missing] of Object.entries(expected)) {
+      const page = await open(browser, "about:blank");
+      pages.push(page);
+      for (const name of missing) await withoutHeader(page, name);
+      await page.goto(`${EXPLORER}#/${db}/${coll}/changes`);
+      await signIn(page, KEY);
+      await shown(page, ".feed-status", `Live · by ${transport}`);
+      for (const id of ["one", "two"]) {
+        await rest.upsert(db, coll, { id, pk: transport });
+        await shown(page, ".change", id);
+      }
+      assert.deepEqual(await rows(page), ["two", "one"], transport);
+    }
+  });
+
+  story("goes on after the connection was lost", async () => {
+    const { db, coll } = await container();
+    const cable = await Cable.to(ENDPOINT);
+    try {
+      const page = await open(browser, `${cable.endpoint}_explorer/#/${db}/${coll}/changes`);
+      pages.push(page);
+      await signIn(page, KEY);
+      await shown(page, ".feed-status", "Live");
+      for (const turn of [1, 2, 3]) {
+        await rest.upsert(db, coll, { id: `before-${turn}`, pk: "a" });
+        await shown(page, ".change", `before-${turn}`);
+        cable.cut();
+        await shown(page, ".feed-status", "Trying again");
+        await rest.upsert(db, coll, { id: `meanwhile-${turn}`, pk: "a" });
+        cable.mend();
+        await shown(page, ".change", `meanwhile-${turn}`);
+        await shown(page, ".feed-status", "Live");
+      }
+      assert.deepEqual(await rows(page), [3, 2, 1].flatMap((turn) => [`meanwhile-${turn}`, `before-${turn}`]));
+      page.complaints = page.complaints.filter((text) => !/ERR_(CONNECTION|EMPTY|INCOMPLETE)/.test(text));
+    } finally {
+      await cable.close();
+    }
+  });
+});
