@@ -1,7 +1,7 @@
 # Orrery's front door. Each target installs what it needs, then builds, then does what it is called.
 SHELL := /bin/bash
 .DEFAULT_GOAL := build
-.PHONY: serve build test asan tsan bench crash fuzz format tidy packages npm clean
+.PHONY: serve build test asan tsan bench crash feed-torture fuzz format tidy packages npm clean
 
 JOBS ?= $(shell nproc)
 CMAKE_ARGS := -DCMAKE_CXX_COMPILER_LAUNCHER=ccache
@@ -38,13 +38,18 @@ tsan: packages
 bench: packages
 	@sh scripts/install.sh bench/packages.txt
 	cmake --preset release $(CMAKE_ARGS) > /dev/null
-	cmake --build build --target orrery orrery_load rocksdb_baseline -j $(JOBS)
+	cmake --build build --target orrery orrery_load rocksdb_baseline redis_stream -j $(JOBS)
 	/usr/bin/python3 bench/run.py $(if $(ONLY),--only $(ONLY))
 
 # make crash KILLS=1000 SEED=42: kill the server until it breaks a promise.
 KILLS ?= 200
 crash: build
 	/usr/bin/python3 tests/fault/crash_test.py --binary build/orrery --kills $(KILLS) $(if $(SEED),--seed $(SEED))
+
+# make feed-torture SEED=42: random histories against a model of the change feed, until one breaks it.
+STEPS ?= 0
+feed-torture: build
+	/usr/bin/python3 tests/simulation/feed_torture.py --binary build/orrery --steps $(STEPS) $(if $(SEED),--seed $(SEED))
 
 # make fuzz DURATION=300: each fuzz target for that many seconds.
 DURATION ?= 60
@@ -68,8 +73,10 @@ packages:
 
 npm: packages
 	@sh scripts/install.sh --node
-	@cd tests/sdks && if [ ! -d node_modules ] || [ package-lock.json -nt node_modules ]; then \
-	  npm ci --no-audit --no-fund --loglevel=error && touch node_modules; fi
+	@sh scripts/install.sh tests/explorer/packages.txt
+	@for dir in tests/sdks tests/explorer; do (cd $$dir && \
+	  if [ ! -d node_modules ] || [ package-lock.json -nt node_modules ]; then \
+	    npm ci --no-audit --no-fund --loglevel=error && touch node_modules; fi) || exit 1; done
 
 clean:
 	rm -rf build build-*

@@ -1,22 +1,21 @@
 // Puts load on a server with as little of the machine as possible: epoll, keep-alive HTTP/1.1, one
 // request in flight per connection, requests signed before the clock starts.
 //
-//   orrery_load create|fill|read|feed|get --port P [options]
+//   orrery_load create|fill|upsert|read|feed|changes|pages|get --port P [options]
 //
 //   create   new documents for --seconds, or until --count of them exist
 //   fill     --count new documents, as fast as the server takes them
-//   read     point reads, at random, of the first --ids documents that `create` or `fill` made
-//   feed     the whole read feed of the container, page after page on one connection
+//   upsert   new versions, at random, of the first --ids documents, --count of them or for
+//   --seconds read     point reads, at random, of the first --ids documents that `create` or `fill`
+//   made feed     the whole read feed of the container, page after page on one connection changes
+//   the whole change feed of range --range, page after page on one connection pages    change feed
+//   pages of --page-size from random positions below --ids, or from the
+//            beginning with --ids 1; of one key with --partition-key
 //   get      GET --path with the same headers as a point read: for servers that are compared
 //
 // Prints one JSON object. A status that the mode does not expect is counted as an error, shown on
 // standard error with its body, and makes the exit status 1.
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <openssl/evp.h>
-#include <openssl/hmac.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -24,13 +23,11 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <charconv>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <ctime>
 #include <memory>
 #include <random>
 #include <string>
@@ -38,26 +35,17 @@
 #include <thread>
 #include <vector>
 
+#include "client.h"
+
 namespace {
 
-using SteadyClock = std::chrono::steady_clock;
+using namespace bench;
 
-[[noreturn]] void fail(const std::string& what) {
-  std::fprintf(stderr, "orrery_load: %s\n", what.c_str());
-  std::exit(2);
-}
-
-struct Options {
+struct Options : Target {
   std::string mode;
-  std::string host = "127.0.0.1";
-  int port = 8081;
-  std::string database = "bench";
-  std::string container = "docs";
   std::string path = "/";
   std::string id_prefix = "doc";
-  // The emulator's well-known key: no secret.
-  std::string key =
-      "C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw==";
+  std::string key = kKey;
   int connections = 64;
   int threads = 1;
   double seconds = 0;
@@ -67,12 +55,16 @@ struct Options {
   std::uint64_t keys = 1000;
   std::size_t doc_bytes = 1024;
   std::string page_size = "-1";
+  std::string range = "0";
+  std::string partition_key;  // as JSON array
 
-  bool creates() const { return mode == "create" || mode == "fill"; }
+  bool creates() const { return mode == "create" || mode == "fill" || mode == "upsert"; }
+  bool feeds() const { return mode == "feed" || mode == "changes"; }
 };
 
 Options parse_options(int argc, char** argv) {
-  if (argc < 2 || argc % 2 != 0) fail("usage: orrery_load create|fill|read|feed|get --port P ...");
+  if (argc < 2 || argc % 2 != 0)
+    fail("usage: orrery_load create|fill|upsert|read|feed|changes|pages|get --port P …");
   Options options;
   options.mode = argv[1];
   for (int i = 2; i < argc; i += 2) {
@@ -111,16 +103,21 @@ Options parse_options(int argc, char** argv) {
       options.doc_bytes = number();
     } else if (name == "--page-size") {
       options.page_size = value;
+    } else if (name == "--range") {
+      options.range = value;
+    } else if (name == "--partition-key") {
+      options.partition_key = value;
     } else {
       fail("unknown option " + std::string(name));
     }
   }
   const auto& mode = options.mode;
-  if (!options.creates() && mode != "read" && mode != "feed" && mode != "get") {
+  if (!options.creates() && !options.feeds() && mode != "read" && mode != "pages" &&
+      mode != "get") {
     fail("unknown mode " + mode);
   }
   if (mode == "fill" && options.count == 0) fail("fill needs --count");
-  if (mode != "feed" && options.count == 0 && options.seconds <= 0) {
+  if (!options.feeds() && options.count == 0 && options.seconds <= 0) {
     fail("--seconds or --count is needed");
   }
   if (options.connections < 1 || options.threads < 1 || options.keys < 1 || options.ids < 1) {
@@ -130,89 +127,7 @@ Options parse_options(int argc, char** argv) {
   return options;
 }
 
-// ── Signing ────────────────────────────────────────────────────────────────────────────────────
-
-// Signs requests with the date at which it was made: good for the fifteen minutes that the service
-// allows, longer than any run.
-class Signer {
- public:
-  explicit Signer(const std::string& base64_key) {
-    key_.resize(base64_key.size());
-    const int size =
-        EVP_DecodeBlock(key_.data(), reinterpret_cast<const unsigned char*>(base64_key.data()),
-                        static_cast<int>(base64_key.size()));
-    if (size < 0) fail("--key is not base64");
-    const auto padding = std::count(base64_key.begin(), base64_key.end(), '=');
-    key_.resize(static_cast<std::size_t>(size - padding));
-    const std::time_t now = std::time(nullptr);
-    std::tm utc{};
-    gmtime_r(&now, &utc);
-    char text[64];
-    std::strftime(text, sizeof(text), "%a, %d %b %Y %H:%M:%S GMT", &utc);
-    date_ = text;
-    lower_date_ = date_;
-    for (char& c : lower_date_) {
-      if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-    }
-  }
-
-  const std::string& date() const { return date_; }
-
-  std::string authorization(std::string_view lower_verb, std::string_view type,
-                            std::string_view link) const {
-    std::string text;
-    for (const std::string_view line : {lower_verb, type, link, std::string_view(lower_date_)}) {
-      text.append(line).push_back('\n');
-    }
-    text.push_back('\n');
-    unsigned char mac[EVP_MAX_MD_SIZE];
-    unsigned int mac_size = 0;
-    HMAC(EVP_sha256(), key_.data(), static_cast<int>(key_.size()),
-         reinterpret_cast<const unsigned char*>(text.data()), text.size(), mac, &mac_size);
-    unsigned char base64[64];
-    const int base64_size = EVP_EncodeBlock(base64, mac, static_cast<int>(mac_size));
-    std::string out = "type%3Dmaster%26ver%3D1.0%26sig%3D";
-    for (int i = 0; i < base64_size; ++i) {
-      switch (base64[i]) {
-        case '+':
-          out += "%2B";
-          break;
-        case '/':
-          out += "%2F";
-          break;
-        case '=':
-          out += "%3D";
-          break;
-        default:
-          out.push_back(static_cast<char>(base64[i]));
-      }
-    }
-    return out;
-  }
-
- private:
-  std::vector<unsigned char> key_;
-  std::string date_;
-  std::string lower_date_;
-};
-
 // ── Requests ───────────────────────────────────────────────────────────────────────────────────
-
-// The headers that an SDK in gateway mode sends with every request.
-std::string head(const Options& options, const Signer& signer, std::string_view verb,
-                 std::string_view path, const std::string& authorization) {
-  std::string out;
-  out.append(verb).append(" ").append(path).append(" HTTP/1.1\r\n");
-  out += "host: " + options.host + ":" + std::to_string(options.port) + "\r\n";
-  out += "cache-control: no-cache\r\nuser-agent: orrery-load/1.0\r\naccept: application/json\r\n";
-  out += "x-ms-version: 2020-07-15\r\nx-ms-cosmos-sdk-supportedcapabilities: 1\r\n";
-  out += "x-ms-date: " + signer.date() + "\r\nauthorization: " + authorization + "\r\n";
-  return out;
-}
-
-std::string container_link(const Options& options) {
-  return "dbs/" + options.database + "/colls/" + options.container;
-}
 
 // Ids and keys have a fixed width, so that a create is its template with two numbers written over.
 std::string padded(std::uint64_t number, int width) {
@@ -239,10 +154,10 @@ class Requests {
       prepare_create(signer);
     } else if (options.mode == "read") {
       prepare_reads(signer);
-    } else if (options.mode == "feed") {
-      feed_head_ = head(options, signer, "GET", "/" + container_link(options) + "/docs",
-                        signer.authorization("get", "docs", container_link(options))) +
-                   "x-ms-max-item-count: " + options.page_size + "\r\n";
+    } else if (options.mode == "pages") {
+      prepare_pages(signer);
+    } else if (options.feeds()) {
+      feed_head_ = feed_head(signer);
     } else {
       prepared_.push_back(head(options, signer, "GET", options.path,
                                signer.authorization("get", "docs", options.path)) +
@@ -252,6 +167,7 @@ class Requests {
 
   /// The bytes of request number `number`, valid until the next call.
   std::string_view create(std::uint64_t number) {
+    if (options_.mode == "upsert") number = options_.first + random_() % options_.ids;
     const std::string id = padded(number, kIdDigits);
     const std::string key = padded(number % options_.keys, kKeyDigits);
     std::memcpy(&create_[id_at_], id.data(), id.size());
@@ -269,14 +185,38 @@ class Requests {
 
   std::string_view read() { return prepared_[random_() % prepared_.size()]; }
 
-  std::string feed(std::string_view continuation) const {
+  std::string feed(std::string_view position) const {
     std::string out = feed_head_;
-    if (!continuation.empty())
-      out.append("x-ms-continuation: ").append(continuation).append("\r\n");
+    if (!position.empty()) {
+      out += options_.mode == "changes" ? "if-none-match: " : "x-ms-continuation: ";
+      out.append(position).append("\r\n");
+    }
     return out + "\r\n";
   }
 
  private:
+  std::string feed_head(const Signer& signer) const {
+    std::string out = head(options_, signer, "GET", "/" + options_.container_link() + "/docs",
+                           signer.authorization("get", "docs", options_.container_link()));
+    out += "x-ms-max-item-count: " + options_.page_size + "\r\n";
+    if (options_.mode != "feed") {
+      out += "a-im: Incremental feed\r\n";
+      out += options_.partition_key.empty()
+                 ? "x-ms-documentdb-partitionkeyrangeid: " + options_.range + "\r\n"
+                 : "x-ms-documentdb-partitionkey: " + options_.partition_key + "\r\n";
+    }
+    return out;
+  }
+
+  void prepare_pages(const Signer& signer) {
+    constexpr int kPositions = 4096;
+    for (int i = 0; i < kPositions; ++i) {
+      const std::uint64_t position = random_() % options_.ids;
+      prepared_.push_back(feed_head(signer) + "if-none-match: \"" + std::to_string(position) +
+                          "\"\r\n\r\n");
+    }
+  }
+
   void prepare_create(const Signer& signer) {
     std::string body = "{\"id\":\"" + options_.id_prefix + "-";
     const std::size_t id_at = body.size();
@@ -296,8 +236,9 @@ class Requests {
     for (std::size_t i = 0; i < rest - rest / 2; ++i) body.push_back("the stars move on "[i % 18]);
     body += "\"}";
 
-    create_ = head(options_, signer, "POST", "/" + container_link(options_) + "/docs",
-                   signer.authorization("post", "docs", container_link(options_)));
+    create_ = head(options_, signer, "POST", "/" + options_.container_link() + "/docs",
+                   signer.authorization("post", "docs", options_.container_link()));
+    if (options_.mode == "upsert") create_ += "x-ms-documentdb-is-upsert: true\r\n";
     create_ += "content-type: application/json\r\nx-ms-documentdb-partitionkey: [\"k";
     key_header_at_ = create_.size();
     create_ += padded(0, kKeyDigits) + "\"]\r\ncontent-length: " + std::to_string(body.size()) +
@@ -312,7 +253,7 @@ class Requests {
   void prepare_reads(const Signer& signer) {
     for (std::uint64_t i = 0; i < options_.ids; ++i) {
       const std::uint64_t number = options_.first + i;
-      const std::string link = container_link(options_) + "/docs/" + id_of(options_, number);
+      const std::string link = options_.container_link() + "/docs/" + id_of(options_, number);
       prepared_.push_back(
           head(options_, signer, "GET", "/" + link, signer.authorization("get", "docs", link)) +
           "x-ms-documentdb-partitionkey: [\"" + key_of(options_, number) + "\"]\r\n\r\n");
@@ -326,80 +267,6 @@ class Requests {
   std::vector<std::string> prepared_;
   std::string feed_head_;
 };
-
-// ── Responses ──────────────────────────────────────────────────────────────────────────────────
-
-struct Head {
-  int status = 0;
-  std::size_t size = 0;  // of the head, with its empty line
-  std::size_t body = 0;
-  std::uint64_t item_count = 0;
-  std::string_view continuation;
-  bool closes = false;
-};
-
-bool equals_ignoring_case(std::string_view text, std::string_view lower) {
-  return text.size() == lower.size() &&
-         std::equal(text.begin(), text.end(), lower.begin(),
-                    [](char a, char b) { return (a >= 'A' && a <= 'Z' ? a + 32 : a) == b; });
-}
-
-template <typename Integer>
-Integer to_number(std::string_view text) {
-  Integer value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) {
-    fail("not a number in a response: " + std::string(text));
-  }
-  return value;
-}
-
-// Returns false while the head is not complete. The views point into `bytes`.
-bool parse_head(std::string_view bytes, Head& out) {
-  const std::size_t end = bytes.find("\r\n\r\n");
-  if (end == std::string_view::npos) return false;
-  if (!bytes.starts_with("HTTP/1.1 ") || end < 12) fail("this is not HTTP/1.1");
-  out = Head{};
-  out.status = to_number<int>(bytes.substr(9, 3));
-  out.size = end + 4;
-  bool sized = out.status == 204 || out.status == 304;
-  std::size_t at = bytes.find("\r\n") + 2;
-  while (at < end) {
-    const std::size_t line_end = bytes.find("\r\n", at);
-    const std::string_view line = bytes.substr(at, line_end - at);
-    at = line_end + 2;
-    const std::size_t colon = line.find(':');
-    if (colon == std::string_view::npos) fail("a header line without a colon");
-    const std::string_view name = line.substr(0, colon);
-    std::string_view value = line.substr(colon + 1);
-    while (!value.empty() && value.front() == ' ') value.remove_prefix(1);
-    switch (name.size()) {  // the sizes sort out nearly all headers before any comparison
-      case 14:
-        if (equals_ignoring_case(name, "content-length")) {
-          out.body = to_number<std::size_t>(value);
-          sized = true;
-        }
-        break;
-      case 15:
-        if (equals_ignoring_case(name, "x-ms-item-count")) {
-          out.item_count = to_number<std::uint64_t>(value);
-        }
-        break;
-      case 17:
-        if (equals_ignoring_case(name, "x-ms-continuation")) out.continuation = value;
-        break;
-      case 10:
-        if (equals_ignoring_case(name, "connection")) {
-          out.closes = equals_ignoring_case(value, "close");
-        }
-        break;
-      default:
-        break;
-    }
-  }
-  if (!sized) fail("a response without content-length");
-  return true;
-}
 
 // ── Load ───────────────────────────────────────────────────────────────────────────────────────
 
@@ -430,34 +297,6 @@ void complain(Schedule& schedule, int status, std::string_view body) {
   if (schedule.complaints.fetch_add(1) >= kComplaintsMax) return;
   std::fprintf(stderr, "orrery_load: status %d: %.*s\n", status,
                static_cast<int>(std::min<std::size_t>(body.size(), 400)), body.data());
-}
-
-int connect_to(const Options& options) {
-  const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (fd < 0) fail(std::string("socket: ") + std::strerror(errno));
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(static_cast<std::uint16_t>(options.port));
-  if (::inet_pton(AF_INET, options.host.c_str(), &address.sin_addr) != 1) {
-    fail("--host must be an IPv4 address");
-  }
-  if (::connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
-    fail(std::string("connect: ") + std::strerror(errno));
-  }
-  const int on = 1;
-  ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-  return fd;
-}
-
-// A request is much smaller than a socket's send buffer, and the last one has been answered: a
-// blocking send does not wait.
-void send_all(int fd, std::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t sent = ::send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL);
-    if (sent < 0 && errno == EINTR) continue;
-    if (sent <= 0) fail(std::string("send: ") + std::strerror(errno));
-    bytes.remove_prefix(static_cast<std::size_t>(sent));
-  }
 }
 
 struct Connection {
@@ -531,8 +370,9 @@ class Worker {
     totals.latencies_us.push_back(static_cast<std::uint32_t>(
         std::chrono::duration_cast<std::chrono::microseconds>(SteadyClock::now() - connection.sent)
             .count()));
-    if (head.status == (options_.creates() ? 201 : 200)) {
-      ++totals.documents;
+    const int expected = options_.creates() && options_.mode != "upsert" ? 201 : 200;
+    if (head.status == expected) {
+      totals.documents += options_.mode == "pages" ? head.item_count : 1;
     } else {
       ++totals.errors;
       complain(schedule_, head.status, bytes.substr(head.size));
@@ -559,31 +399,20 @@ Totals run_feed(const Options& options, const Signer& signer, Schedule& schedule
   for (;;) {
     const auto sent = SteadyClock::now();
     send_all(fd, requests.feed(continuation));
-    std::size_t filled = 0;
     Head head;
-    for (;;) {
-      if (filled == buffer.size()) buffer.resize(buffer.size() * 2);
-      const ssize_t got = ::recv(fd, buffer.data() + filled, buffer.size() - filled, 0);
-      if (got < 0 && errno == EINTR) continue;
-      if (got <= 0) fail("the server closed the connection");
-      filled += static_cast<std::size_t>(got);
-      if (head.size == 0 && !parse_head({buffer.data(), filled}, head)) continue;
-      if (filled >= head.size + head.body) break;
-    }
-    if (filled > head.size + head.body) fail("more bytes than one response");
-    // The buffer may have moved since the head was read.
-    parse_head({buffer.data(), filled}, head);
+    const std::size_t filled = receive_response(fd, buffer, head);
     ++totals.requests;
     totals.bytes += filled;
     totals.latencies_us.push_back(static_cast<std::uint32_t>(
         std::chrono::duration_cast<std::chrono::microseconds>(SteadyClock::now() - sent).count()));
+    if (head.status == 304) break;
     if (head.status != 200) {
       ++totals.errors;
       complain(schedule, head.status, {buffer.data() + head.size, head.body});
       break;
     }
     totals.documents += head.item_count;
-    continuation = std::string(head.continuation);
+    continuation = std::string(options.mode == "changes" ? head.etag : head.continuation);
     if (continuation.empty() || SteadyClock::now() >= schedule.deadline) break;
   }
   ::close(fd);
@@ -601,15 +430,15 @@ int report(const Options& options, Totals& totals, double seconds) {
   std::printf(
       "{\"mode\":\"%s\",\"connections\":%d,\"requests\":%llu,\"documents\":%llu,\"bytes\":%llu,"
       "\"seconds\":%.3f,\"requests_per_second\":%.1f,\"per_second\":%.1f,\"errors\":%llu,"
-      "\"p50_us\":%.0f,\"p99_us\":%.0f}\n",
-      options.mode.c_str(), options.mode == "feed" ? 1 : options.connections,
+      "\"p50_us\":%.0f,\"p99_us\":%.0f,\"max_us\":%.0f}\n",
+      options.mode.c_str(), options.feeds() ? 1 : options.connections,
       static_cast<unsigned long long>(totals.requests),
       static_cast<unsigned long long>(totals.documents),
       static_cast<unsigned long long>(totals.bytes), seconds,
       static_cast<double>(totals.requests) / seconds,
       static_cast<double>(totals.documents) / seconds,
       static_cast<unsigned long long>(totals.errors), percentile_us(totals.latencies_us, 0.5),
-      percentile_us(totals.latencies_us, 0.99));
+      percentile_us(totals.latencies_us, 0.99), percentile_us(totals.latencies_us, 1.0));
   return totals.errors == 0 ? 0 : 1;
 }
 
@@ -624,7 +453,7 @@ int main(int argc, char** argv) {
       .deadline = SteadyClock::time_point::max(),
   };
   std::vector<std::unique_ptr<Worker>> workers;
-  if (options.mode != "feed") {
+  if (!options.feeds()) {
     for (int i = 0; i < options.threads; ++i) {
       const int share = options.connections / options.threads +
                         (i < options.connections % options.threads ? 1 : 0);
@@ -638,7 +467,7 @@ int main(int argc, char** argv) {
                                     std::chrono::duration<double>(options.seconds));
   }
   Totals totals;
-  if (options.mode == "feed") {
+  if (options.feeds()) {
     totals = run_feed(options, signer, schedule);
   } else {
     std::vector<std::thread> threads;
