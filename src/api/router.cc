@@ -62,6 +62,10 @@ Async<http::Response> post_to_list(Services& services, Context& context) {
   }
   if (kind == PostKind::QueryPlan) co_return not_implemented("Query plans are");
   if (kind == PostKind::Query) {
+    // Not silently a query of what is, where one of what changes was asked for.
+    if (!context.header(headers::kAIm).empty()) {
+      co_return not_implemented("Queries of the change feed (use x-orrery-feed-filter) are");
+    }
     if (type == ResourceType::Documents) co_return co_await documents::query(services, context);
     if (type == ResourceType::Offers) co_return offers::query(services, context);
     co_return not_implemented(

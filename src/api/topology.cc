@@ -63,7 +63,11 @@ Async<http::Response> split(Services& services, Context& context) {
       co_return Error(ErrorCode::BadRequest,
                       "'at' must be an effective partition key: a string of hex digits.");
     }
-    ORRERY_CO_TRY(at, Epk::from_hex(given->get_ref<const std::string&>()));
+    auto parsed = Epk::from_hex(given->get_ref<const std::string&>());
+    if (!parsed) {
+      co_return Error(ErrorCode::BadRequest, fmt::format("'at': {}", parsed.error().message()));
+    }
+    at = std::move(*parsed);
   }
   ORRERY_CO_TRY(auto change, services.catalog.begin_split(container->rid, range, at));
   co_return co_await run(services, context, std::move(change));
@@ -81,6 +85,16 @@ Async<http::Response> merge(Services& services, Context& context) {
   ORRERY_CO_TRY(const auto one, range_id((*named)[0], kForm));
   ORRERY_CO_TRY(const auto other, range_id((*named)[1], kForm));
   ORRERY_CO_TRY(auto change, services.catalog.begin_merge(container->rid, one, other));
+  // What is left must serve the throughput, or it would be split again the next moment.
+  const auto left = static_cast<std::int64_t>(container->ranges.all().size()) - 1;
+  if (const auto offer = services.catalog.offer_of(container->rid);
+      offer && offer->throughput.request_units() > left * kRangeUnitsMax) {
+    co_return Error(
+        ErrorCode::BadRequest,
+        fmt::format("The container has {} RU/s, which {} range(s) of at most {} RU/s do not "
+                    "serve: lower its throughput first, then merge.",
+                    offer->throughput.request_units(), left, kRangeUnitsMax));
+  }
   co_return co_await run(services, context, std::move(change));
 }
 

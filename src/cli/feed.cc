@@ -57,7 +57,15 @@ Result<> tail(Options& options) {
                       options.feed.all_versions);
   std::size_t left = options.count_max == 0 ? SIZE_MAX : options.count_max;
   FeedFollower follower(*connection, options.feed);
-  const auto take = [&](const FeedGroup& group) {
+  const auto take = [&](FeedGroup group) {
+    if (group.items.size() > left) {
+      // The rest of a transaction still belongs to it.
+      std::size_t end = left;
+      while (end < group.items.size() && lsn_of(group.items[end]) == lsn_of(group.items[end - 1])) {
+        ++end;
+      }
+      group.items.resize(end);
+    }
     // A reader that has gone away (head, less) must end us, not fill a buffer.
     if (!printer.print(group)) return false;
     left -= std::min(left, group.items.size());

@@ -204,8 +204,13 @@ Result<FeedFollower::Lag> FeedFollower::lag() {
   ORRERY_TRY(fix_start());
   auto asked = request();
   asked.method = "HEAD";
-  ORRERY_TRY(const auto reply, connection_.send(std::move(asked), "docs", choice_.link));
-  const auto header = [&reply](HeaderName name) { return std::string(reply.header(name)); };
+  const auto reply = connection_.send(std::move(asked), "docs", choice_.link);
+  if (!reply) {
+    // An answer to HEAD has no body, and so no words. The same request as GET has them.
+    ORRERY_TRY(connection_.send(request(), "docs", choice_.link));
+    return Error(reply.error());
+  }
+  const auto header = [&reply](HeaderName name) { return std::string(reply->header(name)); };
   return Lag{header(headers::kPendingItems), header(headers::kPendingBytes),
              header(headers::kPendingLsn), header(headers::kOldestPendingTs),
              header(headers::kEtag)};

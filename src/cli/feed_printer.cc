@@ -37,6 +37,17 @@ std::int64_t integer_of(const json::Value& value) {
   return value.is_number() ? value.as_number().integer : 0;
 }
 
+/// What a terminal would obey becomes a blank: control characters of one byte, and of two (C1).
+void defuse(std::string& text) {
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    if (byte < 0x20 || byte == 0x7F) text[i] = ' ';
+    if (byte == 0xC2 && i + 1 < text.size() && static_cast<unsigned char>(text[i + 1]) < 0xA0) {
+      text.replace(i, 2, " ");
+    }
+  }
+}
+
 /// Without the members that the server owns: they are shown beside, or say nothing to a person.
 std::string own_members(const json::Value& document) {
   std::string out = "{";
@@ -54,20 +65,24 @@ std::string own_members(const json::Value& document) {
     reader.value().append_to(out);
   }
   out += "}";
-  // Cut between characters, not inside one. What a terminal would obey is not shown as it is.
+  // Cut between characters, not inside one.
   std::size_t end = std::min(out.size(), kBodyCharactersMax);
   while (end < out.size() && (static_cast<unsigned char>(out[end]) & 0xC0) == 0x80) --end;
   if (end < out.size()) {
     out.resize(end);
     out += "…";
   }
-  for (char& c : out) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) c = ' ';
-  }
+  defuse(out);
   return out;
 }
 
 }  // namespace
+
+std::int64_t lsn_of(std::string_view item) {
+  const json::Value whole = json::Value::of_checked(item);
+  const json::Value own = whole.member("_lsn");
+  return integer_of(own.is_number() ? own : whole.member("metadata").member("lsn"));
+}
 
 FeedPrinter::Style FeedPrinter::style_of(std::string_view name) {
   if (name == "json") return Style::Json;
@@ -82,15 +97,12 @@ std::string FeedPrinter::pretty(std::string_view item) const {
   const json::Value document = wrapped ? whole.member("current") : json::Value::referring_to(whole);
   std::string operation = wrapped ? text_of(metadata.member("operationType")) : "";
   if (wrapped && metadata.member("timeToLiveExpired").is_true()) operation = "expire";
-  const std::string id =
+  std::string id =
       text_of(operation == "delete" || operation == "expire" ? metadata.member("id")
                                                              : document.member("id"));
   const auto ts = integer_of(wrapped ? metadata.member("crts") : document.member("_ts"));
   const auto lsn = integer_of(wrapped ? metadata.member("lsn") : document.member("_lsn"));
-  std::string safe_id = id;
-  for (char& c : safe_id) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) c = ' ';
-  }
+  defuse(id);
   const auto paint = [this](std::string_view colour, std::string_view text) {
     return coloured_ ? fmt::format("{}{}{}", colour, text, kPlain) : std::string(text);
   };
@@ -100,7 +112,7 @@ std::string FeedPrinter::pretty(std::string_view item) const {
                                                            : kRed;
   std::string line = paint(kDim, fmt::format("{}  {:>8}", time_of_day(ts), lsn));
   if (wrapped) line += "  " + paint(colour, fmt::format("{:<7}", operation));
-  line += "  " + paint(kBold, safe_id);
+  line += "  " + paint(kBold, id);
   if (document.size() > 0) line += "  " + own_members(document);
   return line;
 }

@@ -9,6 +9,9 @@
 
 namespace orrery::cli {
 
+/// The LSN that an item of a feed carries, in either form.
+std::int64_t lsn_of(std::string_view item);
+
 class FeedPrinter {
  public:
   enum class Style { Pretty, Json, Etag };

@@ -199,12 +199,6 @@ void add_serve(CLI::App& app, int& exit_code) {
       "or from a config file, TOML or JSON, with the same names without the dashes in front.\n"
       "The command line wins over the environment, the environment over the file.");
 
-  const auto named = [serve](const std::string& flag) {
-    std::string env = "ORRERY_" + flag.substr(2);
-    for (char& c : env) c = c == '-' ? '_' : static_cast<char>(std::toupper(c));
-    return serve->get_option(flag)->envname(env);
-  };
-
   serve->add_option("--data-dir", config.data_directory, "Where the data is kept")
       ->capture_default_str();
   serve->add_flag("--ephemeral", config.ephemeral,
@@ -275,12 +269,11 @@ void add_serve(CLI::App& app, int& exit_code) {
   serve->add_option("--log-level", config.level, "debug, info, warning, error or off")
       ->transform(CLI::CheckedTransformer(kLevels, CLI::ignore_case))
       ->default_str("info");
-  for (const auto* flag :
-       {"--data-dir", "--ephemeral", "--listen", "--advertise", "--key", "--read-only-key",
-        "--key-file", "--allow-well-known-key", "--check-dates", "--tls-cert", "--tls-key",
-        "--legacy-tls", "--durability", "--threads", "--cache-mb", "--connections-max",
-        "--request-timeout-ms", "--partition-size-mb", "--log-level"}) {
-    named(flag);
+  for (CLI::Option* option : serve->get_options()) {
+    if (option->get_lnames().empty() || option->get_lnames().front() == "help") continue;
+    std::string name = "ORRERY_" + option->get_lnames().front();
+    for (char& c : name) c = c == '-' ? '_' : static_cast<char>(std::toupper(c));
+    option->envname(name);
   }
   auto config_path = std::make_shared<std::string>();
   serve->add_option("--config", *config_path, "Read options from this file, TOML or JSON")

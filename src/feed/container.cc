@@ -14,13 +14,14 @@ namespace {
 /// One part of one range, being read. Sources point into it, so it stays where it is.
 struct Strand {
   Strand(const storage::Snapshot& snapshot, const ContainerRange& range, storage::Head head_then,
-         const PageRequest& asked, EpkRange part, Lsn from, Stopwatch& stopwatch)
-      : epks(std::move(part)),
+         const PageRequest& asked, ContainerPosition::ReadRange part, Stopwatch& stopwatch)
+      : epks(std::move(part.epks)),
         head(std::move(head_then)),
         request(asked),
-        after(from),
+        after(part.after),
         ground{snapshot, range.partition, head, stopwatch} {
     request.after = after;
+    request.began_at = part.began_at;
     request.scope = {};
     if (epks != range.epks) request.scope.epks = epks;
   }
@@ -57,8 +58,11 @@ ContainerPosition joined(const std::vector<std::unique_ptr<Strand>>& strands,
     const bool begins_range = std::ranges::any_of(
         ranges, [&](const ContainerRange& range) { return range.epks.min == strand->epks.min; });
     const Lsn position = strand->position();
-    if (!begins_range && parts.back().after == position) continue;
-    parts.push_back({strand->epks.min, position});
+    const auto began_at = began_at_of_next(strand->head, strand->request, position);
+    if (!begins_range && parts.back().after == position && parts.back().began_at == began_at) {
+      continue;
+    }
+    parts.push_back({strand->epks.min, position, began_at});
   }
   return ContainerPosition(std::move(parts));
 }
@@ -75,11 +79,11 @@ Result<ContainerPage> read_container(Reader& reader, const storage::Snapshot& sn
   for (const ContainerRange& range : ranges) {
     ORRERY_TRY(const auto head, head_in(snapshot, range.partition));
     page.heads.push_back(head.lsn);
-    for (auto& [epks, after] : from.within(range.epks)) {
-      auto strand = std::make_unique<Strand>(snapshot, range, head, request, std::move(epks), after,
-                                             stopwatch);
+    for (auto& part : from.within(range.epks)) {
+      auto strand =
+          std::make_unique<Strand>(snapshot, range, head, request, std::move(part), stopwatch);
       ORRERY_TRY(check_history(head, strand->request));
-      if (after < head.lsn) {
+      if (strand->after < head.lsn) {
         ORRERY_TRY(strand->source, reader.open(strand->ground, strand->request));
         ORRERY_TRY(strand->step, strand->source->next());
       }
@@ -168,10 +172,11 @@ Result<ContainerLag> container_lag(Reader& reader, const storage::Snapshot& snap
   ContainerLag lag;
   PageRequest request = asked;
   for (const ContainerRange& range : ranges) {
-    for (auto& [epks, after] : from.within(range.epks)) {
+    for (auto& [epks, after, began_at] : from.within(range.epks)) {
       request.scope = {};
       if (epks != range.epks) request.scope.epks = epks;
       request.after = after;
+      request.began_at = began_at;
       ORRERY_TRY(const auto part, reader.lag(snapshot, range.partition, request));
       lag.sum.items += part.items;
       lag.sum.bytes += part.bytes;

@@ -46,7 +46,8 @@ Lsn history_begin(const storage::Head& head, const Scope& scope,
   return highest;
 }
 
-Error outside_retention(Lsn after, Lsn begin) {
+/// `anew`: what the reader can do about it.
+Error outside_retention(Lsn after, Lsn begin, std::string_view anew) {
   if (after == Lsn{}) {
     return Error(ErrorCode::BadRequest,
                  "You must read the change feed from within the retention period. All versions and "
@@ -55,8 +56,8 @@ Error outside_retention(Lsn after, Lsn begin) {
   return Error(ErrorCode::BadRequest,
                fmt::format("You must read the change feed from within the retention period. The "
                            "history that is kept begins after position {}, but the request's "
-                           "If-None-Match names {}. Begin anew with If-None-Match: *.",
-                           begin.value, after.value));
+                           "If-None-Match names {}. Begin anew {}.",
+                           begin.value, after.value, anew));
 }
 
 }  // namespace
@@ -69,7 +70,9 @@ Result<> check_history(const storage::Head& head, const PageRequest& request) {
                    "set changeFeedPolicy.retentionDuration, in minutes.");
     }
     const Lsn begin = history_begin(head, request.scope, &storage::HistoryPart::all_begin);
-    if (request.after < begin) return outside_retention(request.after, begin);
+    if (request.after < begin) {
+      return outside_retention(request.after, begin, "with If-None-Match: *");
+    }
     return {};
   }
   if (!request.tombstones) return {};
@@ -83,7 +86,7 @@ Result<> check_history(const storage::Head& head, const PageRequest& request) {
   if (request.after == Lsn{}) return {};
   const Lsn begin = history_begin(head, request.scope, &storage::HistoryPart::tombstones_begin);
   if (std::max(request.after, request.began_at.value_or(Lsn{})) < begin) {
-    return outside_retention(request.after, begin);
+    return outside_retention(request.after, begin, "without If-None-Match, from the beginning");
   }
   return {};
 }

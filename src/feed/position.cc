@@ -99,10 +99,16 @@ Result<ContainerPosition> ContainerPosition::parse(std::string_view if_none_matc
       return invalid_container_position(if_none_match);
     }
     auto min = Epk::from_hex(entry.substr(0, equals));
-    const auto after = parse_lsn(entry.substr(equals + 1));
+    const auto at_sign = entry.find('@', equals);
+    const auto after = parse_lsn(entry.substr(equals + 1, at_sign - equals - 1));
+    std::optional<Lsn> began_at;
+    if (at_sign != std::string_view::npos) {
+      began_at = parse_lsn(entry.substr(at_sign + 1));
+      if (!began_at) return invalid_container_position(if_none_match);
+    }
     const bool ascends = parts.empty() ? min && *min == Epk::min() : min && parts.back().min < *min;
     if (!ascends || !after) return invalid_container_position(if_none_match);
-    parts.push_back({std::move(*min), *after});
+    parts.push_back({std::move(*min), *after, began_at});
     if (semicolon == std::string_view::npos) break;
     rest.remove_prefix(semicolon + 1);
   }
@@ -114,18 +120,21 @@ std::string ContainerPosition::etag() const {
   for (const Part& part : parts_) {
     if (text.size() > 3) text.push_back(';');
     fmt::format_to(std::back_inserter(text), "{}={}", part.min.hex(), part.after.value);
+    if (part.began_at) fmt::format_to(std::back_inserter(text), "@{}", part.began_at->value);
   }
   text.push_back('"');
   return text;
 }
 
-std::vector<std::pair<EpkRange, Lsn>> ContainerPosition::within(const EpkRange& epks) const {
-  std::vector<std::pair<EpkRange, Lsn>> found;
+std::vector<ContainerPosition::ReadRange> ContainerPosition::within(const EpkRange& epks) const {
+  std::vector<ReadRange> found;
   for (std::size_t i = 0; i < parts_.size(); ++i) {
     EpkRange part{parts_[i].min, i + 1 < parts_.size() ? parts_[i + 1].min : Epk::max()};
     part.min = std::max(part.min, epks.min);
     part.max = std::min(part.max, epks.max);
-    if (part.min < part.max) found.emplace_back(std::move(part), parts_[i].after);
+    if (part.min < part.max) {
+      found.push_back({std::move(part), parts_[i].after, parts_[i].began_at});
+    }
   }
   return found;
 }

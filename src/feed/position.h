@@ -43,12 +43,14 @@ std::string feed_etag(Lsn position);
 std::string tombstone_etag(Lsn position, Lsn began_at);
 
 /// The position of a reader of a whole container: one LSN for each part of the hash space. On the
-/// wire `"c:<min>=<lsn>;<min>=<lsn>…"`, ascending; each entry reaches to the next one's min.
+/// wire `"c:<min>=<lsn>;<min>=<lsn>…"`, ascending; each entry reaches to the next one's min. Where
+/// tombstone_etag() would be needed, an entry is `<min>=<lsn>@<head when it began>`.
 class ContainerPosition {
  public:
   struct Part {
     Epk min;
     Lsn after;
+    std::optional<Lsn> began_at = std::nullopt;  ///< as in Start
     bool operator==(const Part&) const = default;
   };
   /// More than a container can have ranges, but no more than a header holds.
@@ -64,8 +66,15 @@ class ContainerPosition {
   std::string etag() const;
 
   const std::vector<Part>& parts() const { return parts_; }
-  /// The parts of `epks`: for each a range within it, and how far it has been read there.
-  std::vector<std::pair<EpkRange, Lsn>> within(const EpkRange& epks) const;
+  /// A range, and how far it has been read.
+  struct ReadRange {
+    EpkRange epks;
+    Lsn after;
+    std::optional<Lsn> began_at = std::nullopt;
+    bool operator==(const ReadRange&) const = default;
+  };
+  /// The parts of `epks`, in order.
+  std::vector<ReadRange> within(const EpkRange& epks) const;
 
  private:
   std::vector<Part> parts_;

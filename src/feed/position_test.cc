@@ -49,8 +49,14 @@ TEST(ContainerPosition, IsReadAndWritten) {
   ASSERT_TRUE(position.has_value());
   EXPECT_EQ(position->etag(), "\"c:=12;1F=7;2A00=9\"");
   EXPECT_EQ(ContainerPosition().etag(), "\"c:=0\"");
+  const auto of_tombstones = ContainerPosition::parse("\"c:=12@40;1F=7\"");
+  ASSERT_TRUE(of_tombstones.has_value());
+  EXPECT_EQ(of_tombstones->parts()[0].began_at, Lsn{40});
+  EXPECT_EQ(of_tombstones->parts()[1].began_at, std::nullopt);
+  EXPECT_EQ(of_tombstones->etag(), "\"c:=12@40;1F=7\"");
   for (const char* form : {"\"12\"", "12", "\"c:\"", "\"c:1F=7\"", "\"c:=1;1F\"", "\"c:=1;1F=x\"",
-                           "\"c:=1;2F=1;1F=1\"", "\"c:=1;=2\"", "\"c:=1;G0=2\"", "\"c:=-1\""}) {
+                           "\"c:=1;2F=1;1F=1\"", "\"c:=1@\"", "\"c:=1@x\"", "\"c:=@1\"",
+                           "\"c:=1;=2\"", "\"c:=1;G0=2\"", "\"c:=-1\""}) {
     EXPECT_FALSE(ContainerPosition::parse(form)) << form;
   }
 }
@@ -59,7 +65,7 @@ TEST(ContainerPosition, AnEntryReachesToTheNextOne) {
   const auto position = ContainerPosition::parse("\"c:=12;1F=7\"");
   const auto epk = [](const char* hex) { return *Epk::from_hex(hex); };
   // A child takes the entry that covers it, a merged range one for each former parent.
-  using Parts = std::vector<std::pair<EpkRange, Lsn>>;
+  using Parts = std::vector<ContainerPosition::ReadRange>;
   EXPECT_EQ(position->within({epk("0F"), epk("1F")}), (Parts{{{epk("0F"), epk("1F")}, Lsn{12}}}));
   EXPECT_EQ(position->within({epk(""), epk("FF")}),
             (Parts{{{epk(""), epk("1F")}, Lsn{12}}, {{epk("1F"), epk("FF")}, Lsn{7}}}));

@@ -1,5 +1,6 @@
 """CF-400 and CF-401 under load and in bad weather: many waiters, clients that leave or do not read, limits,
 ranges that go, and servers that stop. What the two are in fair weather is in test_cf_beyond.py."""
+import os
 import re
 import socket
 import ssl
@@ -18,6 +19,9 @@ LINES = {"Accept": "application/x-ndjson"}
 CONTAINER = {"x-orrery-feed-scope": "container"}
 BOTH_FORMS = pytest.mark.parametrize("form", [EVENTS, LINES], ids=["events", "lines"])
 PROMPT = 5.0  # seconds in which what happens at once has happened, on a machine that is busy
+
+# Sanitizers keep freed memory, so that it says nothing there.
+SANITIZED = "ASAN_OPTIONS" in os.environ or "TSAN_OPTIONS" in os.environ
 
 
 def waiting(seconds=50):
@@ -130,7 +134,8 @@ def test_row_48_a_thousand_waiters_are_answered_by_one_write(client, container):
     polls = [Poll(container, lsn) for _ in range(1000)]
     try:
         wait_for_readers(client, 1000)
-        assert figure(client, "orrery_resident_bytes") - before < 100e6, "less than 100 KB each, buffers included"
+        if not SANITIZED:
+            assert figure(client, "orrery_resident_bytes") - before < 100e6, "less than 100 KB each, buffers included"
         lsn = cf.put(container, "awaited")
         answers = [poll.answer().expect(200) for poll in polls]
     finally:
@@ -358,7 +363,8 @@ def test_a_slow_reader_gets_larger_pieces_and_misses_nothing(client, container):
         before = figure(client, "orrery_resident_bytes")
         for n in range(count):
             container.create({"id": str(n), "pk": "a", "text": "x" * 20_000}).expect(201)
-        assert figure(client, "orrery_resident_bytes") - before < 200e6
+        if not SANITIZED:
+            assert figure(client, "orrery_resident_bytes") - before < 200e6
         sizes, seen = [], []
         while len(seen) < count:
             _, documents = changes(stream, LINES)

@@ -175,3 +175,14 @@ def test_a_range_that_has_grown_too_large_is_split(server):
         names = fill(container, 150, p=PADDING * 4)
         wire.wait_until(lambda: len(container.ranges()) > 1, 20, "a split")
         assert sorted(each["id"] for each in container.all_documents()) == sorted(names)
+
+
+def test_a_merge_that_leaves_too_few_ranges_for_the_throughput_is_refused(db):
+    container = db.create_container(throughput=11_000)
+    before = [each["id"] for each in container.ranges()]
+    cf.merge(container, *before).expect(400, text="lower its throughput first")
+    assert [each["id"] for each in container.ranges()] == before
+
+
+def test_a_cut_that_is_no_key_is_named(container):
+    cf.split(container, "0", at="ZZ").expect(400, text="'at'")
