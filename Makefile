@@ -38,7 +38,7 @@ tsan: packages
 bench: packages
 	@sh scripts/install.sh bench/packages.txt
 	cmake --preset release $(CMAKE_ARGS) > /dev/null
-	cmake --build build --target orrery orrery_load rocksdb_baseline redis_stream -j $(JOBS)
+	cmake --build build --target orrery orrery_load rocksdb_baseline redis_stream orrery_push -j $(JOBS)
 	/usr/bin/python3 bench/run.py $(if $(ONLY),--only $(ONLY))
 
 # make crash KILLS=1000 SEED=42: kill the server until it breaks a promise.

@@ -154,6 +154,43 @@ class FeedRows(Harness):
             return self.alternate_pages("feed-of-key", 3, (crowd, options), (alone, options),
                                         f"in a range of {self.million_count:,} documents")
 
+    # ── Push ──────────────────────────────────────────────────────────────────────────────────
+
+    def push(self, server, readers, rate):
+        """What orrery_push tells of so many streams."""
+        return run_json(self.tool("orrery_push"), "stream", "--port", server.port, "--readers",
+                        readers, "--rate", rate, "--seconds", self.seconds, "--pid",
+                        server.process.pid, "--database", DATABASE, "--container", CONTAINER)
+
+    def push_latency(self):
+        """From the acknowledgement of a write to the event at a reader that waits."""
+        halves, tails = [], []
+        with self.server(self.fresh_directory("push")) as server:
+            self.make_container(server)
+            for _ in range(self.rounds):
+                result = self.push(server, 1, 100)
+                halves.append(result["p50_ms"])
+                tails.append(result["p99_ms"])
+        half, tail = statistics.median(halves), statistics.median(tails)
+        return Row("push-latency", "p50 ≤ 0.5 ms, p99 ≤ 5 ms", half <= 0.5 and tail <= 5,
+                   f"p50 {spread(halves, 2)} ms, p99 {spread(tails, 2)} ms, 1 writer, 1 stream")
+
+    def push_thousand(self):
+        """What an event costs the server with a thousand readers, and with one."""
+        many, one, memory = [], [], []
+        with self.server(self.fresh_directory("push")) as server:
+            self.make_container(server)
+            for _ in range(self.rounds):
+                crowd = self.push(server, 1000, 100)
+                many.append(crowd["cpu_us_per_delivery"])
+                memory.append(crowd["kb_per_reader"])
+                one.append(self.push(server, 1, 100)["cpu_us_per_delivery"])
+        ratio = statistics.median(a / b for a, b in zip(many, one))
+        return Row("push-thousand", "≤ 1.2", ratio <= 1.2,
+                   f"{spread(many, 1)} µs CPU per event delivered to 1,000 streams "
+                   f"({statistics.median(memory):.0f} KB each), {spread(one, 1)} to one, "
+                   f"100 writes/s", ratio)
+
     # ── Beside writers ────────────────────────────────────────────────────────────────────────
 
     def write_beside_readers(self):
@@ -239,6 +276,8 @@ ROWS = {
     "feed-vs-postgres": FeedRows.feed_vs_postgres,
     "feed-page-updated": FeedRows.feed_page_updated,
     "feed-of-key": FeedRows.feed_of_key,
+    "push-latency": FeedRows.push_latency,
+    "push-thousand": FeedRows.push_thousand,
     "write-beside-readers": FeedRows.write_beside_readers,
     "split-pause": FeedRows.split_pause,
 }

@@ -2,6 +2,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include <fmt/format.h>
@@ -70,17 +74,19 @@ ChangeFeedAnswer answer_of(feed::Page page, UnixSeconds resolved_at_head) {
 
 // ── one range ────────────────────────────────────────────────────────────────────────────────────
 
-/// What tells a request for a page from every other, if the page after may be read ahead.
-std::optional<std::string> ahead_key(const ChangeFeedRequest& request,
-                                     const catalog::Container& container, std::string_view etag) {
-  const feed::PageRequest& page = request.page;
+/// Whether the pages of such a request are worth being read ahead.
+bool is_hurried(const feed::PageRequest& page) {
   // Only those hurry who take what they can get. Where documents expire, a page is good for a
   // second only.
-  const bool hurried = !page.count_max && page.filter == nullptr && page.scope.whole() &&
-                       !page.newer_than && !container.rules.default_ttl;
-  if (!hurried) return std::nullopt;
-  return fmt::format("feed\n{}\n{}\n{}{}{}\n{}", container.rid_text, request.range->id.value,
-                     static_cast<int>(page.mode), page.wrapped, page.tombstones, etag);
+  return !page.count_max && page.filter == nullptr && page.scope.whole() && !page.newer_than &&
+         !page.container.default_ttl;
+}
+
+/// What tells a request for a page from every other that is hurried.
+std::string ahead_key(const catalog::Container& container, const catalog::Range& range,
+                      const feed::PageRequest& page) {
+  return fmt::format("feed\n{}\n{}\n{}{}{}\n{}", container.rid_text, range.id.value,
+                     static_cast<int>(page.mode), page.wrapped, page.tombstones, page.after.value);
 }
 
 Result<FeedPage> read_feed_page(const Services& services, const catalog::Range& range,
@@ -96,24 +102,100 @@ Result<FeedPage> read_feed_page(const Services& services, const catalog::Range& 
   return read;
 }
 
+}  // namespace
+
+/// Reads on for a client that takes page after page, some pages before it asks for them: as soon as
+/// one has been read the next one is begun, whatever the client is doing. Shared by the pages and
+/// by the read that is under way.
+class FeedAhead : public std::enable_shared_from_this<FeedAhead> {
+ public:
+  FeedAhead(const Services& services, catalog::ContainerPtr container, const catalog::Range& range,
+            feed::PageRequest page)
+      : services_(services),
+        container_(std::move(container)),
+        range_(range),
+        page_(std::move(page)) {}
+
+  /// Goes on after this page, if it looks as if there were many more to come.
+  void read_on_after(const FeedPage& page) {
+    note(page);
+    advance();
+  }
+  /// One that was read ahead has been sent.
+  void page_taken() {
+    {
+      std::lock_guard lock(mutex_);
+      --pages_ahead_;
+    }
+    advance();
+  }
+
+ private:
+  static constexpr int kPagesAhead = 2;
+
+  void note(const FeedPage& page) {
+    const feed::Page& read = page.change;
+    // Where others write, what is read ahead is out of date before it is asked for.
+    const bool quiet = range_.partition->head() == page.heads.front().second;
+    const bool goes_on =
+        !read.caught_up && !read.began_at && read.text.size() >= kFullPageBytes && quiet;
+    std::lock_guard lock(mutex_);
+    next_ = goes_on ? std::optional(read.position) : std::nullopt;
+  }
+  void advance() {
+    feed::PageRequest page = page_;
+    {
+      std::lock_guard lock(mutex_);
+      if (reading_ || !next_ || pages_ahead_ == kPagesAhead) return;
+      reading_ = true;
+      ++pages_ahead_;
+      page.after = *next_;
+    }
+    std::string key = ahead_key(*container_, range_, page);
+    services_.page_ahead.begin(
+        services_.blocking, std::move(key), container_,
+        [self = shared_from_this(), page = std::move(page)] { return self->read(page); });
+  }
+  Result<FeedPage> read(const feed::PageRequest& page) {
+    auto made = read_feed_page(services_, range_, page, open_body(*container_));
+    {
+      std::lock_guard lock(mutex_);
+      reading_ = false;
+      next_.reset();
+    }
+    if (!made) return made;
+    made->ahead = shared_from_this();
+    read_on_after(*made);
+    return made;
+  }
+
+  const Services& services_;
+  const catalog::ContainerPtr container_;
+  const catalog::Range& range_;  // Of the container.
+  const feed::PageRequest page_;
+  std::mutex mutex_;
+  std::optional<Lsn> next_;  // Where the page after the last one begins. Guarded by mutex_, as
+  int pages_ahead_ = 0;      // the number of pages begun and not taken,
+  bool reading_ = false;     // and whether one is being read.
+};
+
+namespace {
+
 Result<ChangeFeedAnswer> read_range(const Services& services,
                                     const catalog::ContainerPtr& container,
-                                    const ChangeFeedRequest& request, feed::PageRequest page) {
-  const auto key = ahead_key(request, *container, feed::feed_etag(page.after));
+                                    const ChangeFeedRequest& request,
+                                    const feed::PageRequest& page) {
+  const catalog::Range& range = *request.range;
+  const bool hurried = is_hurried(page);
   std::optional<FeedPage> ready;
-  if (key) ready = services.page_ahead.take(*key, container);
-  if (!ready) {
-    ORRERY_TRY(ready, read_feed_page(services, *request.range, page, open_body(*container)));
-  }
-  const feed::Page& read = ready->change;
-  if (key && !read.caught_up && !read.began_at && read.text.size() >= kFullPageBytes) {
-    feed::PageRequest after = page;
-    after.after = read.position;
-    services.page_ahead.begin(
-        services.blocking, *ahead_key(request, *container, feed::feed_etag(read.position)),
-        container, [&services, container, range = request.range, after = std::move(after)] {
-          return read_feed_page(services, *range, after, open_body(*container));
-        });
+  if (hurried) ready = services.page_ahead.take(ahead_key(*container, range, page), container);
+  if (ready) {
+    ready->ahead->page_taken();
+  } else {
+    ORRERY_TRY(ready, read_feed_page(services, range, page, open_body(*container)));
+    if (hurried) {
+      std::make_shared<FeedAhead>(services, container, range, page)->read_on_after(*ready);
+    }
   }
   return answer_of(std::move(ready->change), ready->resolved_at_head);
 }
@@ -128,7 +210,7 @@ Result<ChangeFeedAnswer> find_time(const Services& services, const catalog::Cont
   if (found.found && request.since_with_items) {
     page.after = found.position;
     page.newer_than = request.since;
-    ORRERY_TRY(auto answer, read_range(services, container, request, std::move(page)));
+    ORRERY_TRY(auto answer, read_range(services, container, request, page));
     answer.applied_representation = true;
     return answer;
   }
@@ -158,11 +240,7 @@ Result<ChangeFeedAnswer> read_whole(const Services& services, const catalog::Con
     resolved = std::min(resolved, range.partition->resolved(now));
   }
   ORRERY_TRY(const auto snapshot, services.store.snapshot());
-  for (const catalog::Range& range : container.ranges.all()) {
-    if (range.partition->retired()) {
-      return Error(ErrorCode::RangeGone, "The ranges of the container have changed.");
-    }
-  }
+  for (const catalog::Range& range : container.ranges.all()) ORRERY_TRY(check_in_place(range));
 
   ChangeFeedAnswer answer;
   feed::ContainerPosition from = request.container_start;
@@ -215,6 +293,63 @@ void add_heads(http::Response& response, const Context& context, const ChangeFee
   response.add(headers::kSessionToken.text, token);
 }
 
+// ── how much is left ─────────────────────────────────────────────────────────────────────────────
+
+Result<feed::ContainerLag> count_lag(const Services& services, const catalog::Container& container,
+                                     const ChangeFeedRequest& request) {
+  feed::PageRequest page = request.page;
+  set_deadlines(page);
+  const bool now = request.start.kind == feed::Start::Kind::Now;
+  if (request.range != nullptr) {
+    const partition::Partition& partition = *request.range->partition;
+    if (now) page.after = partition.head();
+    feed::ContainerLag counted;
+    ORRERY_TRY(counted.sum, services.feed.lag(partition, page));
+    counted.heads = {counted.sum.head};
+    if (page.after < counted.sum.head) counted.lsns = counted.sum.head.value - page.after.value;
+    return counted;
+  }
+  std::vector<feed::ContainerRange> ranges;
+  for (const catalog::Range& range : container.ranges.all()) {
+    ranges.push_back({range.partition->number(), range.epks});
+  }
+  ORRERY_TRY(const auto snapshot, services.store.snapshot());
+  for (const catalog::Range& range : container.ranges.all()) ORRERY_TRY(check_in_place(range));
+  feed::ContainerPosition from = request.container_start;
+  if (now) {
+    ORRERY_TRY(auto heads, feed::find_container_heads(snapshot, ranges));
+    from = std::move(heads.position);
+  }
+  return feed::container_lag(services.feed, snapshot, ranges, from, page);
+}
+
+http::Response lag_reply(Context& context, const ChangeFeedRequest& request,
+                         const feed::ContainerLag& lag) {
+  context.charge = kMetadataRead;
+  auto response = reply(context, 200);
+  std::string etag;
+  if (request.range != nullptr) {
+    etag = feed::feed_etag(lag.heads.front());
+  } else {
+    std::vector<feed::ContainerPosition::Part> parts;
+    const auto& ranges = context.container->ranges.all();
+    for (std::size_t i = 0; i < ranges.size(); ++i) {
+      parts.push_back({ranges[i].epks.min, lag.heads[i]});
+    }
+    etag = feed::ContainerPosition(std::move(parts)).etag();
+  }
+  response.add(headers::kEtag.text, etag);
+  response.add(headers::kPendingItems.text, lag.sum.items);
+  response.add(headers::kPendingBytes.text, lag.sum.bytes);
+  response.add(headers::kPendingLsn.text, lag.lsns);
+  if (lag.sum.oldest_ts) {
+    response.add(headers::kOldestPendingTs.text, static_cast<std::uint64_t>(*lag.sum.oldest_ts));
+  }
+  add_container_paths(response, *context.container);
+  add_heads(response, context, request, lag.heads);
+  return response;
+}
+
 /// Whether the request should be tried again with the container as it is now.
 bool ranges_changed(const Services& services, const Context& context, const Error& error) {
   return error.code() == ErrorCode::RangeGone &&
@@ -244,7 +379,7 @@ Result<ChangeFeedAnswer> read_change_feed(const Services& services,
   if (request.since) return find_time(services, container, request);
   feed::PageRequest page = request.page;
   if (request.start.kind == feed::Start::Kind::Now) page.after = request.range->partition->head();
-  return read_range(services, container, request, std::move(page));
+  return read_range(services, container, request, page);
 }
 
 http::Response change_feed_reply(Context& context, const ChangeFeedRequest& request,
@@ -318,64 +453,22 @@ Async<http::Response> change_feed(Services& services, Context& context) {
 }
 
 Async<http::Response> change_feed_lag(Services& services, Context& context) {
-  ORRERY_CO_TRY(find_container(services, context, ErrorCode::OwnerNotFound));
   if (!context.header(headers::kIfModifiedSince).empty()) {
     co_return Error(ErrorCode::BadRequest,
                     "How much is left to read is counted from a position: give If-None-Match, and "
                     "leave If-Modified-Since out.");
   }
-  ORRERY_CO_TRY(auto request, parse_change_feed(services, context));
-  set_deadlines(request.page);
-  ORRERY_CO_TRY(
-      auto lag, co_await run_blocking(services.blocking, [&]() -> Result<feed::ContainerLag> {
-        feed::ContainerLag counted;
-        const bool now = request.start.kind == feed::Start::Kind::Now;
-        if (request.range != nullptr) {
-          if (now) request.page.after = request.range->partition->head();
-          ORRERY_TRY(counted.sum, services.feed.lag(*request.range->partition, request.page));
-          counted.heads = {counted.sum.head};
-          const Lsn after = request.page.after;
-          counted.lsns = after < counted.sum.head ? counted.sum.head.value - after.value : 0;
-          return counted;
-        }
-        std::vector<feed::ContainerRange> ranges;
-        for (const catalog::Range& range : context.container->ranges.all()) {
-          ranges.push_back({range.partition->number(), range.epks});
-        }
-        ORRERY_TRY(const auto snapshot, services.store.snapshot());
-        for (const catalog::Range& range : context.container->ranges.all()) {
-          ORRERY_TRY(check_in_place(range));
-        }
-        if (now) {
-          ORRERY_TRY(auto heads, feed::find_container_heads(snapshot, ranges));
-          request.container_start = std::move(heads.position);
-        }
-        return feed::container_lag(services.feed, snapshot, ranges, request.container_start,
-                                   request.page);
-      }));
-  context.charge = kMetadataRead;
-  auto response = reply(context, 200);
-  std::string etag;
-  if (request.range != nullptr) {
-    etag = feed::feed_etag(lag.heads.front());
-  } else {
-    std::vector<feed::ContainerPosition::Part> parts;
-    const auto& ranges = context.container->ranges.all();
-    for (std::size_t i = 0; i < ranges.size(); ++i) {
-      parts.push_back({ranges[i].epks.min, lag.heads[i]});
+  for (int attempt = 1;; ++attempt) {
+    context.range = nullptr;
+    ORRERY_CO_TRY(find_container(services, context, ErrorCode::OwnerNotFound));
+    ORRERY_CO_TRY(auto request, parse_change_feed(services, context));
+    auto lag = co_await run_blocking(
+        services.blocking, [&] { return count_lag(services, *context.container, request); });
+    if (lag) co_return lag_reply(context, request, *lag);
+    if (attempt == kAttemptsMax || !ranges_changed(services, context, lag.error())) {
+      co_return Error(lag.error());
     }
-    etag = feed::ContainerPosition(std::move(parts)).etag();
   }
-  response.add(headers::kEtag.text, etag);
-  response.add(headers::kPendingItems.text, lag.sum.items);
-  response.add(headers::kPendingBytes.text, lag.sum.bytes);
-  response.add(headers::kPendingLsn.text, lag.lsns);
-  if (lag.sum.oldest_ts) {
-    response.add(headers::kOldestPendingTs.text, static_cast<std::uint64_t>(*lag.sum.oldest_ts));
-  }
-  add_container_paths(response, *context.container);
-  add_heads(response, context, request, lag.heads);
-  co_return response;
 }
 
 }  // namespace orrery::api

@@ -7,7 +7,7 @@
 namespace orrery::api {
 namespace {
 
-constexpr std::size_t kPagesMax = 4;
+constexpr std::size_t kPagesMax = 8;
 constexpr std::chrono::seconds kAgeMax{5};
 
 }  // namespace

@@ -21,6 +21,8 @@
 
 namespace orrery::api {
 
+class FeedAhead;
+
 /// One page of documents, ready to be sent.
 struct FeedPage {
   std::string body;
@@ -29,6 +31,7 @@ struct FeedPage {
   /// Of the change feed, instead of `body` and `next`.
   feed::Page change;
   UnixSeconds resolved_at_head = 0;
+  std::shared_ptr<FeedAhead> ahead;  ///< who reads on, when this page was read ahead
   /// Each range that was looked at, with its head before it was.
   std::vector<std::pair<const catalog::Range*, Lsn>> heads;
 };

@@ -47,10 +47,10 @@ TEST_F(PageAheadTest, AFailedReadIsForgotten) {
 }
 
 TEST_F(PageAheadTest, OnlyAFewPagesAreKept) {
-  for (int i = 0; i < 10; ++i) begin(std::to_string(i), "page");
+  for (int i = 0; i < 12; ++i) begin(std::to_string(i), "page");
   int kept = 0;
-  for (int i = 0; i < 10; ++i) kept += ahead.take(std::to_string(i), container) ? 1 : 0;
-  EXPECT_EQ(kept, 4);
+  for (int i = 0; i < 12; ++i) kept += ahead.take(std::to_string(i), container) ? 1 : 0;
+  EXPECT_EQ(kept, 8);
 }
 
 }  // namespace
