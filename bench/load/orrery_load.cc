@@ -5,13 +5,13 @@
 //
 //   create   new documents for --seconds, or until --count of them exist
 //   fill     --count new documents, as fast as the server takes them
-//   upsert   new versions, at random, of the first --ids documents, --count of them or for
-//   --seconds read     point reads, at random, of the first --ids documents that `create` or `fill`
-//   made feed     the whole read feed of the container, page after page on one connection changes
-//   the whole change feed of range --range, page after page on one connection pages    change feed
-//   pages of --page-size from random positions below --ids, or from the
-//            beginning with --ids 1; of one key with --partition-key
-//   get      GET --path with the same headers as a point read: for servers that are compared
+//   upsert   new versions of documents at random, out of the first --ids
+//   read     point reads, at random, of the first --ids documents
+//   feed     the whole read feed of the container, page after page on one connection
+//   changes  the whole change feed of range --range, likewise
+//   pages    change feed pages of --page-size from random positions below --ids;
+//            of one key with --partition-key
+//   get      GET --path with the same headers as a point read, for other servers
 //
 // Prints one JSON object. A status that the mode does not expect is counted as an error, shown on
 // standard error with its body, and makes the exit status 1.

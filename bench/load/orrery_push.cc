@@ -1,7 +1,6 @@
 // Measures how soon, and at what cost, a change reaches those who wait for it.
 //
-//   orrery_push stream|poll --port P --readers N --rate WRITES_PER_SECOND --seconds S [--pid
-//   SERVER]
+//   orrery_push stream|poll --port P --readers N --rate WRITES --seconds S [--pid SERVER]
 //
 // One thread writes documents at a steady rate and notes when each was acknowledged; another one
 // has N readers, each on a connection of its own, all of one range, with a stream of changes

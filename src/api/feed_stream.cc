@@ -1,7 +1,12 @@
 // Changes as a stream: server-sent events, or lines of JSON.
 //
-//   id: 12 {"etag":"\"12\"","Documents":[…],"_count":1} event: changes data:
-//   {"_rid":"…","Documents":[…],"_count":1}
+//   id: 12
+//   event: changes
+//   data: {"_rid":"…","Documents":[…],"_count":1}
+//
+// or as a line of JSON:
+//
+//   {"etag":"\"12\"","Documents":[…],"_count":1}
 //
 // A transaction is an event of its own, unless the reader is behind by more than a piece: then the
 // transactions of a piece come in one. What is sent is made once for all who are at the same place.

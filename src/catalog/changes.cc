@@ -225,8 +225,12 @@ Result<ContainerPtr> Catalog::create_container(const Rid& database_rid,
 }
 
 StoredContainer Catalog::stored_form(const Container& container) {
-  StoredContainer stored{container.rid, container.definition,       container.version,
-                         container.ts,  container.ranges.version(), {},
+  StoredContainer stored{container.rid,
+                         container.definition,
+                         container.version,
+                         container.ts,
+                         container.ranges.version(),
+                         {},
                          container.ranges.next_id()};
   for (const Range& range : container.ranges.all()) {
     stored.ranges.push_back(

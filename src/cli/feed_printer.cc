@@ -97,9 +97,8 @@ std::string FeedPrinter::pretty(std::string_view item) const {
   const json::Value document = wrapped ? whole.member("current") : json::Value::referring_to(whole);
   std::string operation = wrapped ? text_of(metadata.member("operationType")) : "";
   if (wrapped && metadata.member("timeToLiveExpired").is_true()) operation = "expire";
-  std::string id =
-      text_of(operation == "delete" || operation == "expire" ? metadata.member("id")
-                                                             : document.member("id"));
+  std::string id = text_of(operation == "delete" || operation == "expire" ? metadata.member("id")
+                                                                          : document.member("id"));
   const auto ts = integer_of(wrapped ? metadata.member("crts") : document.member("_ts"));
   const auto lsn = integer_of(wrapped ? metadata.member("lsn") : document.member("_lsn"));
   defuse(id);

@@ -210,9 +210,9 @@ TEST(PartitionKeySize, DependsOnTheHashVersion) {
 
 TEST(PartitionKeyCanonical, IsReadBack) {
   const std::vector<PartitionKey> keys = {
-      key({"a"}),     key({""}),  key({std::string("\0x\0", 3)}), key({1.5}),
-      key({-0.0}),    key({Null{}}), key({Undefined{}}),          key({true, false}),
-      key({"t", 7.0, "u"})};
+      key({"a"}),         key({""}),          key({std::string("\0x\0", 3)}),
+      key({1.5}),         key({-0.0}),        key({Null{}}),
+      key({Undefined{}}), key({true, false}), key({"t", 7.0, "u"})};
   for (const PartitionKey& each : keys) {
     const auto back = PartitionKey::from_canonical(canonical(each), each.size());
     ASSERT_TRUE(back.has_value());
