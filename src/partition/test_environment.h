@@ -207,7 +207,7 @@ class TestEnvironment {
 /// An event loop on threads of its own, for tests of what is asynchronous.
 class TestLoop {
  public:
-  explicit TestLoop(int threads = 1) : work_(context_.get_executor()) {
+  explicit TestLoop(int threads = 1) : context_(kept()), work_(context_.get_executor()) {
     for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { context_.run(); });
   }
   ~TestLoop() {
@@ -242,7 +242,14 @@ class TestLoop {
   }
 
  private:
-  asio::io_context context_;
+  /// Whoever has posted the last outcome may still be on its way out of post() when the test that
+  /// waited for it is over: contexts are kept until the program ends.
+  static asio::io_context& kept() {
+    static std::deque<asio::io_context> contexts;
+    return contexts.emplace_back();
+  }
+
+  asio::io_context& context_;
   asio::executor_work_guard<asio::io_context::executor_type> work_;
   std::vector<std::thread> threads_;
 };
