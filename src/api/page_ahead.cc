@@ -12,10 +12,14 @@ constexpr std::chrono::seconds kAgeMax{5};
 
 }  // namespace
 
+void PageAhead::Reading::run() {
+  if (!begun_.test_and_set()) task_();
+}
+
 void PageAhead::begin(boost::asio::thread_pool& pool, std::string key,
                       catalog::ContainerPtr container, Read read) {
-  std::packaged_task<Result<FeedPage>()> task(
-      [read = std::move(read), container]() mutable { return read(); });
+  auto reading =
+      std::make_shared<Reading>([read = std::move(read), container]() mutable { return read(); });
   const auto now = std::chrono::steady_clock::now();
   {
     std::lock_guard lock(mutex_);
@@ -23,10 +27,9 @@ void PageAhead::begin(boost::asio::thread_pool& pool, std::string key,
       return entry.key == key || now - entry.begun > kAgeMax;
     });
     if (entries_.size() == kPagesMax) entries_.pop_front();
-    entries_.push_back({std::move(key), std::move(container), task.get_future(), now});
+    entries_.push_back({std::move(key), std::move(container), reading, now});
   }
-  // In a lambda: Asio takes a bare packaged_task for something whose future it is to return.
-  boost::asio::post(pool, [task = std::move(task)]() mutable { task(); });
+  boost::asio::post(pool, [reading] { reading->run(); });
 }
 
 std::optional<FeedPage> PageAhead::take(std::string_view key,
@@ -39,8 +42,10 @@ std::optional<FeedPage> PageAhead::take(std::string_view key,
     taken.splice(taken.begin(), entries_, found);
   }
   Entry& entry = taken.front();
-  // Posted before whoever waits for it, so that it cannot be waiting for a thread that we hold.
-  auto page = entry.page.get();
+  // If no thread has begun with it, this one does: were all threads of the pool to wait here for
+  // what none of them is free to do, they would wait for ever.
+  entry.reading->run();
+  auto page = entry.reading->page();
   if (!page || entry.container != container) return {};
   const bool current = std::ranges::all_of(page->heads, [](const auto& each) {
     const auto& partition = *each.first->partition;

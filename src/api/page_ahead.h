@@ -1,6 +1,7 @@
 // PageAhead: the next page of a feed, read while the client is still busy with this one.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <future>
 #include <list>
@@ -55,10 +56,24 @@ class PageAhead {
   std::optional<FeedPage> take(std::string_view key, const catalog::ContainerPtr& container);
 
  private:
+  /// Done by whoever comes first: the pool, or the one who needs it.
+  class Reading {
+   public:
+    explicit Reading(Read read) : task_(std::move(read)), page_(task_.get_future()) {}
+    /// Does it, unless somebody else has begun to.
+    void run();
+    /// Waits for whoever does it. Once.
+    Result<FeedPage> page() { return page_.get(); }
+
+   private:
+    std::atomic_flag begun_;
+    std::packaged_task<Result<FeedPage>()> task_;
+    std::future<Result<FeedPage>> page_;
+  };
   struct Entry {
     std::string key;
     catalog::ContainerPtr container;
-    std::future<Result<FeedPage>> page;
+    std::shared_ptr<Reading> reading;  // Shared with the pool.
     std::chrono::steady_clock::time_point begun;
   };
 

@@ -46,6 +46,19 @@ TEST_F(PageAheadTest, AFailedReadIsForgotten) {
   EXPECT_FALSE(ahead.take("a", container));
 }
 
+TEST_F(PageAheadTest, NobodyWaitsForAThreadThatWaitsToo) {
+  boost::asio::thread_pool busy{1};
+  std::promise<void> over;
+  // The only thread of the pool asks for a page that it would have to read itself, later.
+  boost::asio::post(busy, [&] {
+    ahead.begin(busy, "a", container, [] { return page_of("first"); });
+    EXPECT_TRUE(ahead.take("a", container));
+    over.set_value();
+  });
+  over.get_future().wait();
+  busy.join();
+}
+
 TEST_F(PageAheadTest, OnlyAFewPagesAreKept) {
   for (int i = 0; i < 12; ++i) begin(std::to_string(i), "page");
   int kept = 0;
