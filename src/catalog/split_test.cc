@@ -399,15 +399,17 @@ TEST_F(SplitTest, AContainerThatIsReplacedMeanwhileKeepsItsNewDefinition) {
 }
 
 TEST_F(SplitTest, AContainerThatIsDeletedMeanwhileIsGoneAndLeavesNothing) {
-  const auto container = make_container();
-  fill(200, 3000);
-  // Somewhere in the middle of the copying, wherever that is.
-  for (const auto delay : {0ms, 1ms, 3ms, 10ms}) {
-    const auto again = current() ? current() : make_container();
+  // Before the copying, at its begin, in its middle, and about its end.
+  for (const std::uint64_t commits : {0u, 1u, 3u, 6u}) {
+    const auto container = make_container();
+    fill(200, 3000);
+    const auto& done = home.committer().stats().commits;
+    const std::uint64_t enough = done.load() + commits;
     auto split = std::async(std::launch::async,
-                            [&] { return catalog->split_range(again->rid, RangeId{0}); });
-    std::this_thread::sleep_for(delay);
-    ASSERT_TRUE(catalog->delete_container(again->rid, ""));
+                            [&] { return catalog->split_range(container->rid, RangeId{0}); });
+    ASSERT_TRUE(eventually(
+        [&] { return done.load() >= enough || split.wait_for(0s) == std::future_status::ready; }));
+    ASSERT_TRUE(catalog->delete_container(container->rid, ""));
     const auto outcome = split.get();
     EXPECT_EQ(current(), nullptr);
     if (!outcome) {

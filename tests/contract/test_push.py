@@ -38,21 +38,10 @@ def quick(request):
     started.stop()
 
 
-@pytest.fixture
-def client(quick):
-    with wire.Client(quick.endpoint) as made:
-        yield made
-    assert not made.breaches, "\n".join(made.breaches)
-
-
-@pytest.fixture
-def db(client):
-    return client.create_database()
-
-
-@pytest.fixture
-def container(db):
-    return db.create_container()
+@pytest.fixture(scope="module")
+def endpoint(quick):
+    """The fixtures of all tests speak to that server."""
+    return quick.endpoint
 
 
 def figure(client, name):
