@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "query/parser.h"
+#include "query/test_evaluate.h"
 
 namespace orrery::query {
 namespace {
@@ -20,30 +21,12 @@ constexpr std::string_view kDocument = R"({
   "o": {"a": 1, "b": [2], "order": 3, "odd name": 4}, "\u0065sc": "escaped name", "long": 123456789012345678901234567890
 })";
 
-/// What an expression over `c` says, as JSON; "-" is undefined. An error is its message.
-std::string evaluated(std::string_view text, std::string_view document = kDocument) {
-  const std::string_view aliases[] = {"c"};
-  Sources sources(aliases);
-  auto expression = Parser(text).parse_expression();
-  if (!expression) return expression.error().message();
-  if (const auto bound = bind(**expression, sources, text); !bound) return bound.error().message();
-  const Value documents[] = {Value::of_checked(document)};
-  const Row row(sources, documents);
-  Value scratch;
-  const Value& value = evaluate(**expression, row, scratch);
-  return value.is_undefined() ? "-" : value.to_text();
-}
+using query::evaluated;
+std::string evaluated(std::string_view text) { return query::evaluated(text, kDocument); }
 
-struct Case {
-  std::string_view expression;
-  std::string_view value;
-};
+using Case = EvaluationCase;
 
-void expect(std::initializer_list<Case> cases) {
-  for (const auto& [expression, value] : cases) {
-    EXPECT_EQ(evaluated(expression), value) << expression;
-  }
-}
+void expect(std::initializer_list<Case> cases) { expect_values(cases, kDocument); }
 
 // ── Every operator with every type ───────────────────────────────────────────────────────────────
 

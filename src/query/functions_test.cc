@@ -7,6 +7,7 @@
 #include "query/bind.h"
 #include "query/evaluate.h"
 #include "query/parser.h"
+#include "query/test_evaluate.h"
 
 namespace orrery::query {
 namespace {
@@ -17,29 +18,11 @@ constexpr std::string_view kDocument = R"({
   "b": false, "n": 1.5, "i": 7, "s": "x", "z": null, "a": [1, {"k": 1, "l": 2}, "two"], "o": {"p": 1, "q": "z"},
   "name": "\u00d6rr\u00ebry", "spaced": [ 1 , { "a" : 1.50 } ]})";
 
-std::string evaluated(std::string_view text) {
-  const std::string_view aliases[] = {"c"};
-  Sources sources(aliases);
-  auto expression = Parser(text).parse_expression();
-  if (!expression) return expression.error().message();
-  if (const auto bound = bind(**expression, sources, text); !bound) return bound.error().message();
-  const Value documents[] = {Value::of_checked(kDocument)};
-  const Row row(sources, documents);
-  Value scratch;
-  const Value& value = evaluate(**expression, row, scratch);
-  return value.is_undefined() ? "-" : value.to_text();
-}
+std::string evaluated(std::string_view text) { return query::evaluated(text, kDocument); }
 
-struct Case {
-  std::string_view expression;
-  std::string_view value;
-};
+using Case = EvaluationCase;
 
-void expect(std::initializer_list<Case> cases) {
-  for (const auto& [expression, value] : cases) {
-    EXPECT_EQ(evaluated(expression), value) << expression;
-  }
-}
+void expect(std::initializer_list<Case> cases) { expect_values(cases, kDocument); }
 
 TEST(Functions, TypeChecksAreTrueOrFalse) {
   struct Check {
