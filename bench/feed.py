@@ -77,8 +77,8 @@ class FeedRows(Harness):
         """Logical decoding streams the log again for every reading from a fresh copy of the slot."""
         rows = self.million_count // 5
         with self.postgres("wal_level=logical", "max_wal_senders=4") as postgres:
-            slot = "SELECT pg_create_logical_replication_slot('start', 'wal2json')"
-            postgres.sql(slot)
+            postgres.allow_output_plugin("wal2json")
+            postgres.sql("SELECT pg_create_logical_replication_slot('start', 'wal2json')")
             say("filling PostgreSQL")
             body = postgres_document().replace("'", "''")
             # Rows of a transaction each, as the documents were.

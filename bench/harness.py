@@ -217,6 +217,19 @@ class Postgres:
         except RuntimeError:
             return False
 
+    def allow_output_plugin(self, library):
+        """Newer ones decode with what their administrator has named only; older ones know no such
+        setting."""
+        shown = "SHOW output_plugin_libraries"
+        try:
+            self.sql(shown)
+        except RuntimeError:
+            return
+        self.sql(f"ALTER SYSTEM SET output_plugin_libraries = '{library}'")
+        self.sql("SELECT pg_reload_conf()")
+        orrery_process.wait_until(lambda: library in self.sql(shown), 10,
+                                  f"PostgreSQL allows {library}", pause=0.1)
+
     def insert(self, clients, seconds):
         """Single-row inserts of documents with so many clients; rows per second."""
         script = os.path.join(self.directory, "insert.sql")

@@ -153,7 +153,7 @@ class FeedAhead : public std::enable_shared_from_this<FeedAhead> {
     }
     std::string key = ahead_key(*container_, range_, page);
     services_.page_ahead.begin(
-        services_.blocking, std::move(key), container_,
+        services_.scans, std::move(key), container_,
         [self = shared_from_this(), page = std::move(page)] { return self->read(page); });
   }
   Result<FeedPage> read(const feed::PageRequest& page) {
@@ -418,7 +418,7 @@ Async<http::Response> answer_page(Services& services, Context& context, ChangeFe
   if (!answer && is_at_tail(request)) {
     ORRERY_CO_TRY(answer, co_await read_shared(services, context, request));
   } else if (!answer) {
-    ORRERY_CO_TRY(answer, co_await run_blocking(services.blocking, [&] {
+    ORRERY_CO_TRY(answer, co_await run_blocking(services.scans, [&] {
                     return read_change_feed(services, context.container, request);
                   }));
   }
@@ -463,7 +463,7 @@ Async<http::Response> change_feed_lag(Services& services, Context& context) {
     ORRERY_CO_TRY(find_container(services, context, ErrorCode::OwnerNotFound));
     ORRERY_CO_TRY(auto request, parse_change_feed(services, context));
     auto lag = co_await run_blocking(
-        services.blocking, [&] { return count_lag(services, *context.container, request); });
+        services.scans, [&] { return count_lag(services, *context.container, request); });
     if (lag) co_return lag_reply(context, request, *lag);
     if (attempt == kAttemptsMax || !ranges_changed(services, context, lag.error())) {
       co_return Error(lag.error());

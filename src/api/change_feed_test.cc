@@ -39,6 +39,7 @@ class ChangeFeedTest : public testing::Test {
     services.reset(new Services{*catalog,
                                 home.store(),
                                 blocking,
+                                scans,
                                 blocking,
                                 home.clock(),
                                 page_ahead,
@@ -79,6 +80,7 @@ class ChangeFeedTest : public testing::Test {
 
   partition::TestEnvironment home;
   boost::asio::thread_pool blocking{1};
+  BackgroundPool scans{1, [] { return false; }};
   feed::LiveMaps live_maps{home.store(), blocking};
   feed::Reader reader{home.store(), live_maps};
   FeedPush push{blocking};

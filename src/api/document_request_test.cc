@@ -248,6 +248,7 @@ class PointTargetTest : public testing::Test {
     services.reset(new Services{*catalog,
                                 home.store(),
                                 blocking,
+                                scans,
                                 blocking,
                                 home.clock(),
                                 page_ahead,
@@ -280,6 +281,7 @@ class PointTargetTest : public testing::Test {
 
   partition::TestEnvironment home;
   boost::asio::thread_pool blocking{1};
+  BackgroundPool scans{1, [] { return false; }};
   feed::LiveMaps live_maps{home.store(), blocking};
   feed::Reader reader{home.store(), live_maps};
   FeedPush push{blocking};

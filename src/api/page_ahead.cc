@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include <boost/asio/post.hpp>
-
 namespace orrery::api {
 namespace {
 
@@ -16,8 +14,8 @@ void PageAhead::Reading::run() {
   if (!begun_.test_and_set()) task_();
 }
 
-void PageAhead::begin(boost::asio::thread_pool& pool, std::string key,
-                      catalog::ContainerPtr container, Read read) {
+void PageAhead::begin(BackgroundPool& pool, std::string key, catalog::ContainerPtr container,
+                      Read read) {
   auto reading =
       std::make_shared<Reading>([read = std::move(read), container]() mutable { return read(); });
   const auto now = std::chrono::steady_clock::now();
@@ -29,7 +27,7 @@ void PageAhead::begin(boost::asio::thread_pool& pool, std::string key,
     if (entries_.size() == kPagesMax) entries_.pop_front();
     entries_.push_back({std::move(key), std::move(container), reading, now});
   }
-  boost::asio::post(pool, [reading] { reading->run(); });
+  pool.post([reading] { reading->run(); });
 }
 
 std::optional<FeedPage> PageAhead::take(std::string_view key,

@@ -13,8 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include <boost/asio/thread_pool.hpp>
-
+#include "base/background_pool.h"
 #include "base/result.h"
 #include "catalog/catalog.h"
 #include "feed/page.h"
@@ -48,8 +47,7 @@ class PageAhead {
 
   /// Begins to read on `pool` what the request described by `key` will ask for. `container` is kept
   /// alive for it.
-  void begin(boost::asio::thread_pool& pool, std::string key, catalog::ContainerPtr container,
-             Read read);
+  void begin(BackgroundPool& pool, std::string key, catalog::ContainerPtr container, Read read);
 
   /// The page that was read ahead for `key`, if it is still what a read would find now. May block
   /// until it has been read.

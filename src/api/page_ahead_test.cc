@@ -1,5 +1,7 @@
 #include "api/page_ahead.h"
 
+#include <future>
+
 #include <gtest/gtest.h>
 
 namespace orrery::api {
@@ -13,7 +15,7 @@ FeedPage page_of(std::string body) {
 
 class PageAheadTest : public ::testing::Test {
  protected:
-  boost::asio::thread_pool pool{2};
+  BackgroundPool pool{2, [] { return false; }};
   PageAhead ahead;
   catalog::ContainerPtr container;  // Only its identity matters here.
 
@@ -47,10 +49,10 @@ TEST_F(PageAheadTest, AFailedReadIsForgotten) {
 }
 
 TEST_F(PageAheadTest, NobodyWaitsForAThreadThatWaitsToo) {
-  boost::asio::thread_pool busy{1};
+  BackgroundPool busy{1, [] { return false; }};
   std::promise<void> over;
   // The only thread of the pool asks for a page that it would have to read itself, later.
-  boost::asio::post(busy, [&] {
+  busy.post([&] {
     ahead.begin(busy, "a", container, [] { return page_of("first"); });
     EXPECT_TRUE(ahead.take("a", container));
     over.set_value();

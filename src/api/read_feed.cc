@@ -159,7 +159,7 @@ Result<FeedPage> read_page_and_ahead(Services& services, const Context& context,
     ORRERY_TRY(ready, read_page(services, *container, scope, position, count_max));
   }
   if (ready->next) {
-    services.page_ahead.begin(services.blocking,
+    services.page_ahead.begin(services.scans,
                               page_key(context, encode_continuation(*ready->next)), container,
                               [&services, container, scope, next = *ready->next] {
                                 return read_page(services, *container, scope, next, std::nullopt);
@@ -180,7 +180,7 @@ Async<http::Response> feed(Services& services, Context& context, std::uint32_t p
   if (const auto token = context.header(headers::kContinuation); !token.empty()) {
     ORRERY_CO_TRY(position, decode_read_feed_continuation(token));
   }
-  ORRERY_CO_TRY(auto page, co_await run_blocking(services.blocking, [&] {
+  ORRERY_CO_TRY(auto page, co_await run_blocking(services.scans, [&] {
                   return read_page_and_ahead(services, context, scope, position, count_max);
                 }));
   context.charge = feed_page_charge(page.body.size());

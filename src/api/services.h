@@ -7,6 +7,7 @@
 #include <boost/asio/thread_pool.hpp>
 
 #include "api/page_ahead.h"
+#include "base/background_pool.h"
 #include "base/clock.h"
 #include "base/result.h"
 #include "catalog/catalog.h"
@@ -21,6 +22,7 @@ struct Services {
   catalog::Catalog& catalog;
   storage::Store& store;
   boost::asio::thread_pool& blocking;  ///< where what may block runs
+  BackgroundPool& scans;  ///< where pages of feeds are read, which gives way to writers
   boost::asio::thread_pool& topology;  ///< where ranges are split and merged, which takes long
   const Clock& clock;
   PageAhead& page_ahead;

@@ -11,6 +11,7 @@
 #include <boost/asio/thread_pool.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
+#include "base/background_pool.h"
 #include "base/result.h"
 
 namespace orrery {
@@ -20,16 +21,26 @@ namespace asio = boost::asio;
 template <typename T = void>
 using Async = asio::awaitable<Result<T>>;
 
+/// Hands `work` to the pool, of either kind.
+template <typename Work>
+void post_blocking(asio::thread_pool& pool, Work work) {
+  asio::post(pool, std::move(work));
+}
+template <typename Work>
+void post_blocking(BackgroundPool& pool, Work work) {
+  pool.post(std::move(work));
+}
+
 /// Runs `work` (a callable that may block) on `pool` and resumes the caller on its own executor
 /// with what it returned. `work` must not throw.
-template <typename Work>
-asio::awaitable<std::invoke_result_t<Work>> run_blocking(asio::thread_pool& pool, Work work) {
+template <typename Pool, typename Work>
+asio::awaitable<std::invoke_result_t<Work>> run_blocking(Pool& pool, Work work) {
   using Value = std::invoke_result_t<Work>;
   co_return co_await asio::async_initiate<decltype(asio::use_awaitable), void(Value)>(
       [&pool](auto handler, Work task) {
         auto executor = asio::get_associated_executor(handler);
-        asio::post(pool, [handler = std::move(handler), task = std::move(task),
-                          executor = std::move(executor)]() mutable {
+        post_blocking(pool, [handler = std::move(handler), task = std::move(task),
+                             executor = std::move(executor)]() mutable {
           asio::post(executor, [handler = std::move(handler), value = task()]() mutable {
             std::move(handler)(std::move(value));
           });

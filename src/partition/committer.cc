@@ -92,13 +92,19 @@ Error Committer::refusal() const {
                   failure_));
 }
 
+bool Committer::is_crowded() const {
+  return std::chrono::steady_clock::now() < crowded_until_.load(std::memory_order_relaxed);
+}
+
 std::vector<Committer::Staged> Committer::take_group() {
   std::size_t bytes = 0;
   std::size_t count = 0;
+  std::size_t transactions = 0;
   while (count < queue_.size()) {
     const std::size_t size = queue_[count].batch.byte_size();
     if (count > 0 && bytes + size > limits_.group_bytes_max) break;
     bytes += size;
+    transactions += queue_[count].transactions;
     ++count;
   }
   std::vector<Staged> group;
@@ -110,6 +116,10 @@ std::vector<Committer::Staged> Committer::take_group() {
     queue_.erase(queue_.begin(), end);
   }
   queued_bytes_ -= bytes;
+  if (transactions >= limits_.crowd) {
+    crowded_until_.store(std::chrono::steady_clock::now() + limits_.crowd_stays,
+                         std::memory_order_relaxed);
+  }
   return group;
 }
 

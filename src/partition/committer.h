@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
@@ -24,6 +25,9 @@ struct CommitterLimits {
   std::size_t group_bytes_max = 8 << 20;    ///< one commit is not larger, unless one item is
   std::size_t queued_bytes_max = 64 << 20;  ///< writers wait when more than this is staged
   std::chrono::milliseconds recovery_interval{250};
+  std::size_t crowd = 4;  ///< so many transactions in one commit are a crowd,
+  /// and it is taken to be there still for so long. Longer than a slow fsync.
+  std::chrono::milliseconds crowd_stays{50};
 };
 
 /// Plain counters, published by server/metrics.cc.
@@ -40,6 +44,7 @@ class Committer {
   /// What one partition, or the catalog, has staged.
   struct Staged {
     storage::Batch batch;
+    std::size_t transactions = 1;  ///< in it, of which each has somebody who waits for it
     /// The partition's head after it. Of several in one commit only the last is stored.
     PartitionNumber partition;
     std::optional<storage::Head> head;
@@ -62,6 +67,8 @@ class Committer {
   bool is_full() const {
     return queued_bytes_.load(std::memory_order_relaxed) > limits_.queued_bytes_max;
   }
+  /// Whether many wait at once for what the committer does. Cheap.
+  bool is_crowded() const;
   enum class WhenFull {
     Wait,    ///< blocks
     Exceed,  ///< for event loops, which have asked is_full() before
@@ -108,6 +115,7 @@ class Committer {
   std::condition_variable space_;  // Writers wait here for the queue to shrink.
   std::vector<Staged> queue_;
   std::atomic<std::size_t> queued_bytes_{0};  // Changed under mutex_ only.
+  std::atomic<std::chrono::steady_clock::time_point> crowded_until_{};
   std::string failure_;
   bool stopping_ = false;
   bool stopped_ = false;

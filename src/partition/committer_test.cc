@@ -101,6 +101,22 @@ TEST_F(CommitterTest, CommitWaitsForTheOutcome) {
   EXPECT_EQ(stored_keys(), "a");
 }
 
+TEST_F(CommitterTest, ManyWhoWaitForOneCommitAreACrowd) {
+  committer->stop();
+  open({.crowd = 3, .crowd_stays = 24h});
+  submit("a");
+  ASSERT_TRUE(told_count(1));
+  EXPECT_FALSE(committer->is_crowded());
+  log.hold();
+  submit("b");
+  log.wait_for_append();
+  for (const char* key : {"c", "d", "e"}) submit(key);
+  EXPECT_FALSE(committer->is_crowded());
+  log.release();
+  ASSERT_TRUE(told_count(5));
+  EXPECT_TRUE(committer->is_crowded());
+}
+
 TEST_F(CommitterTest, WhatIsStagedDuringACommitGoesTogetherInTheNext) {
   log.hold();
   submit("a");

@@ -227,6 +227,7 @@ std::size_t Partition::stage_work(std::vector<Waiting>& work, storage::Tier tier
   if (after_commit.empty()) return count;
   const storage::Head head_after = stage_.head();
   staged.partition = number_;
+  staged.transactions = after_commit.size();
   if (head_changed || !staged.batch.empty()) staged.head = head_after;
   // The records go along: a later transaction may ask for the text of one until it is committed.
   staged.done = [self = shared_from_this(), head_after, records = stage_.take_records(),

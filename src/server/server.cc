@@ -16,6 +16,7 @@
 #include "api/feed_push.h"
 #include "api/pipeline.h"
 #include "api/services.h"
+#include "base/background_pool.h"
 #include "base/clock.h"
 #include "base/diagnostics.h"
 #include "catalog/auto_split.h"
@@ -36,6 +37,8 @@ namespace {
 
 /// Threads for what may block: cold reads, pages of feeds, changes of the catalog.
 constexpr std::size_t kBlockingThreads = 4;
+/// Threads that read pages of feeds.
+constexpr std::size_t kScanThreads = 4;
 /// Threads that validate and stage writes.
 constexpr std::size_t kWriterThreads = 2;
 /// Threads that see to splits and merges: so many go on at once, others wait for them.
@@ -131,8 +134,8 @@ class ServerImpl final : public Server {
     options.limits.request_time_max = config_.request_time_max;
     options.legacy_tls = config_.legacy_tls;
 
-    services_.reset(new api::Services{*catalog_, *store_, blocking_, topology_, clock_, page_ahead_,
-                                      feed_, push_, std::move(endpoint),
+    services_.reset(new api::Services{*catalog_, *store_, blocking_, scans_, topology_, clock_,
+                                      page_ahead_, feed_, push_, std::move(endpoint),
                                       options.tls_certificate_pem, [this] { return check_ready(); },
                                       [this] { return metrics(); }});
     pipeline_ = std::make_unique<api::Pipeline>(*services_, authenticator_);
@@ -181,6 +184,7 @@ class ServerImpl final : public Server {
     writers_.join();
     committer_.stop();
     live_maps_.stop();
+    scans_.join();
     blocking_.join();
     store_->flush();
   }
@@ -231,6 +235,7 @@ class ServerImpl final : public Server {
   partition::Committer committer_;
   boost::asio::thread_pool writers_{kWriterThreads};
   boost::asio::thread_pool blocking_{kBlockingThreads};
+  BackgroundPool scans_{kScanThreads, [this] { return committer_.is_crowded(); }};
   boost::asio::thread_pool topology_{kTopologyThreads};
   partition::Environment environment_;
   std::unique_ptr<catalog::Catalog> catalog_;

@@ -107,6 +107,10 @@ rocksdb::ColumnFamilyOptions family_options(Family family,
   } else {
     table.block_size = 4 << 10;
     table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(10, false));
+    // In pieces: whole, the filter of a large file is larger than what one shard of the cache
+    // holds, and would be read from the file for every key that is asked for.
+    table.index_type = rocksdb::BlockBasedTableOptions::kTwoLevelIndexSearch;
+    table.partition_filters = true;
     options.memtable_whole_key_filtering = true;
     options.memtable_prefix_bloom_size_ratio = 0.02;
     options.write_buffer_size =
