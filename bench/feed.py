@@ -76,7 +76,8 @@ class FeedRows(Harness):
     def feed_vs_postgres(self):
         """Logical decoding streams the log again for every reading from a fresh copy of the slot."""
         rows = self.million_count // 5
-        with self.postgres("wal_level=logical", "max_wal_senders=4") as postgres:
+        with self.postgres("wal_level=logical", "max_wal_senders=4",
+                           "synchronous_commit=off") as postgres:
             postgres.allow_output_plugin("wal2json")
             postgres.sql("SELECT pg_create_logical_replication_slot('start', 'wal2json')")
             say("filling PostgreSQL")
@@ -84,7 +85,8 @@ class FeedRows(Harness):
             # Rows of a transaction each, as the documents were.
             postgres.sql("CREATE PROCEDURE fill(n int) LANGUAGE plpgsql AS $$ BEGIN FOR i IN 1..n "
                          f"LOOP INSERT INTO docs (body) VALUES ('{body}'); COMMIT; END LOOP; END $$")
-            postgres.sql(f"SET synchronous_commit = off; CALL fill({rows})")
+            postgres.sql(f"CALL fill({rows})")
+            postgres.sql("CHECKPOINT")
             head = postgres.sql("SELECT pg_current_wal_flush_lsn()")
             number = 0
 
