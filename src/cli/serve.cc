@@ -31,6 +31,7 @@ struct Options {
   std::string key_file;
   std::size_t cache_mb = 64;
   std::uint64_t partition_size_mb = 50 << 10;
+  std::uint64_t history_size_mb = 1 << 10;
   std::int64_t request_timeout_ms = 30'000;
   std::int64_t feed_heartbeat_seconds = 15;
 };
@@ -146,6 +147,7 @@ int run(Options& options) {
   }
   config.cache_bytes = options.cache_mb << 20;
   config.partition_bytes_max = options.partition_size_mb << 20;
+  config.history_bytes_max = options.history_size_mb << 20;
   config.request_time_max = std::chrono::milliseconds(options.request_timeout_ms);
   config.feed_heartbeat = std::chrono::seconds(options.feed_heartbeat_seconds);
   diagnostics::set_level(config.level);
@@ -254,6 +256,12 @@ void add_serve(CLI::App& app, int& exit_code) {
   serve
       ->add_option("--partition-size-mb", options->partition_size_mb,
                    "A range whose documents are larger than this, in MiB, is split in two")
+      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 30))
+      ->capture_default_str();
+  serve
+      ->add_option("--history-size-mb", options->history_size_mb,
+                   "Of a range, older versions and deletes beyond this, in MiB, are let go before "
+                   "their time")
       ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 30))
       ->capture_default_str();
   serve

@@ -39,6 +39,7 @@ struct Config {
   storage::Durability durability = storage::Durability::Strict;
   std::size_t cache_bytes = 64 << 20;
   std::uint64_t partition_bytes_max = 50ull << 30;  ///< a range that holds more is split
+  std::uint64_t history_bytes_max = 1ull << 30;     ///< of a range; beyond, the oldest goes
   diagnostics::Level level = diagnostics::Level::Info;
 };
 

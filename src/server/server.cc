@@ -122,7 +122,9 @@ class ServerImpl final : public Server {
     auto_split_ = std::make_unique<catalog::AutoSplit>(
         *catalog_, catalog::AutoSplitOptions{.range_bytes_max = config_.partition_bytes_max});
     auto_split_->start();
-    housekeeper_ = std::make_unique<catalog::Housekeeper>(environment_, *catalog_);
+    housekeeper_ = std::make_unique<catalog::Housekeeper>(
+        environment_, *catalog_,
+        catalog::HousekeeperLimits{.history_bytes_max = config_.history_bytes_max});
     housekeeper_->start();
 
     http::ListenerOptions options;

@@ -251,3 +251,14 @@ def test_cf_202_a_false_position_is_no_position(history):
     assert ahead["etag"] == '"1000"'
     document = history.read("0").expect(200).json
     cf.read(history, document["_etag"], headers=cf.ALL_VERSIONS).expect(400, text="Change feed token format is invalid")
+
+
+def test_cf_204_a_reader_behind_history_that_grew_too_large_is_told(server):
+    """The bound on the size of history lets the oldest go before its time: an error, never a gap."""
+    with server("--history-size-mb", "1").client() as client:
+        container = client.create_database().create_container(cf.HISTORY)
+        for n in range(40):
+            cf.put(container, "a", n=n, text="x" * 100_000)
+        wire.wait_until(lambda: cf.read(container, 2, size=1, headers=cf.ALL_VERSIONS).status == 400, 20, "trimmed history")
+        cf.read(container, 2, headers=cf.ALL_VERSIONS).expect(400, text=RETENTION)
+        assert [item["current"]["n"] for item in versions(container, 36)] == [35, 36, 37, 38, 39]
