@@ -126,8 +126,10 @@ Async<ChangeFeedAnswer> read_shared(Services& services, const Context& context,
           ? request.page.began_at ? feed::tombstone_etag(request.page.after, *request.page.began_at)
                                   : feed::feed_etag(request.page.after)
           : request.container_start.etag();
-  // Where documents expire, what was read is good for a second only.
-  const UnixSeconds now = container.rules.default_ttl ? request.page.now : 0;
+  // Where documents expire, or history is let go, what was read is good for a second only.
+  const bool passes = container.rules.default_ttl ||
+                      request.page.mode == feed::Mode::AllVersions || request.page.tombstones;
+  const UnixSeconds now = passes ? request.page.now : 0;
   auto key = fmt::format("page {} {}\n{}", etag, now, shape_of(context, request));
   const auto moment = moment_of(heads_now(container, request));
   ORRERY_CO_TRY(const auto shared,
