@@ -127,8 +127,8 @@ Async<ChangeFeedAnswer> read_shared(Services& services, const Context& context,
                                   : feed::feed_etag(request.page.after)
           : request.container_start.etag();
   // Where documents expire, or history is let go, what was read is good for a second only.
-  const bool passes = container.rules.default_ttl ||
-                      request.page.mode == feed::Mode::AllVersions || request.page.tombstones;
+  const bool passes = container.rules.default_ttl || request.page.mode == feed::Mode::AllVersions ||
+                      request.page.tombstones;
   const UnixSeconds now = passes ? request.page.now : 0;
   auto key = fmt::format("page {} {}\n{}", etag, now, shape_of(context, request));
   const auto moment = moment_of(heads_now(container, request));
