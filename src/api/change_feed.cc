@@ -102,84 +102,24 @@ Result<FeedPage> read_feed_page(const Services& services, const catalog::Range& 
   return read;
 }
 
-}  // namespace
-
-/// Reads on for a client that takes page after page, some pages before it asks for them: as soon as
-/// one has been read the next one is begun, whatever the client is doing. Shared by the pages and
-/// by the read that is under way.
-class FeedAhead : public std::enable_shared_from_this<FeedAhead> {
- public:
-  FeedAhead(const Services& services, catalog::ContainerPtr container, const catalog::Range& range,
-            feed::PageRequest page)
-      : services_(services),
-        container_(std::move(container)),
-        range_(range),
-        page_(std::move(page)) {}
-
-  /// Goes on after this page, if it looks as if there were many more to come.
-  void read_on_after(const FeedPage& page) {
-    note(page);
-    advance();
+/// What comes after a page of a reader that takes page after page, if it looks as if there were
+/// many more to come.
+std::optional<ReadOn::Next> next_page(const Services& services,
+                                      const catalog::ContainerPtr& container,
+                                      const catalog::Range& range, feed::PageRequest page,
+                                      const FeedPage& read) {
+  const feed::Page& change = read.change;
+  // Where others write, what is read ahead is out of date before it is asked for.
+  const bool quiet = range.partition->head() == read.heads.front().second;
+  if (change.caught_up || change.began_at || change.text.size() < kFullPageBytes || !quiet) {
+    return {};
   }
-  /// One that was read ahead has been sent.
-  void page_taken() {
-    {
-      std::lock_guard lock(mutex_);
-      --pages_ahead_;
-    }
-    advance();
-  }
-
- private:
-  static constexpr int kPagesAhead = 2;
-
-  void note(const FeedPage& page) {
-    const feed::Page& read = page.change;
-    // Where others write, what is read ahead is out of date before it is asked for.
-    const bool quiet = range_.partition->head() == page.heads.front().second;
-    const bool goes_on =
-        !read.caught_up && !read.began_at && read.text.size() >= kFullPageBytes && quiet;
-    std::lock_guard lock(mutex_);
-    next_ = goes_on ? std::optional(read.position) : std::nullopt;
-  }
-  void advance() {
-    feed::PageRequest page = page_;
-    {
-      std::lock_guard lock(mutex_);
-      if (reading_ || !next_ || pages_ahead_ == kPagesAhead) return;
-      reading_ = true;
-      ++pages_ahead_;
-      page.after = *next_;
-    }
-    std::string key = ahead_key(*container_, range_, page);
-    services_.page_ahead.begin(
-        services_.scans, std::move(key), container_,
-        [self = shared_from_this(), page = std::move(page)] { return self->read(page); });
-  }
-  Result<FeedPage> read(const feed::PageRequest& page) {
-    auto made = read_feed_page(services_, range_, page, open_body(*container_));
-    {
-      std::lock_guard lock(mutex_);
-      reading_ = false;
-      next_.reset();
-    }
-    if (!made) return made;
-    made->ahead = shared_from_this();
-    read_on_after(*made);
-    return made;
-  }
-
-  const Services& services_;
-  const catalog::ContainerPtr container_;
-  const catalog::Range& range_;  // Of the container.
-  const feed::PageRequest page_;
-  std::mutex mutex_;
-  std::optional<Lsn> next_;  // Where the page after the last one begins. Guarded by mutex_, as
-  int pages_ahead_ = 0;      // the number of pages begun and not taken,
-  bool reading_ = false;     // and whether one is being read.
-};
-
-namespace {
+  page.after = change.position;
+  std::string key = ahead_key(*container, range, page);
+  return ReadOn::Next{std::move(key), [&services, container, &range, page = std::move(page)] {
+                        return read_feed_page(services, range, page, open_body(*container));
+                      }};
+}
 
 Result<ChangeFeedAnswer> read_range(const Services& services,
                                     const catalog::ContainerPtr& container,
@@ -194,7 +134,11 @@ Result<ChangeFeedAnswer> read_range(const Services& services,
   } else {
     ORRERY_TRY(ready, read_feed_page(services, range, page, open_body(*container)));
     if (hurried) {
-      std::make_shared<FeedAhead>(services, container, range, page)->read_on_after(*ready);
+      std::make_shared<ReadOn>(services.page_ahead, services.scans, container,
+                               [&services, container, &range, page](const FeedPage& read) {
+                                 return next_page(services, container, range, page, read);
+                               })
+          ->after(*ready);
     }
   }
   return answer_of(std::move(ready->change), ready->resolved_at_head);

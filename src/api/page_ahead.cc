@@ -53,4 +53,48 @@ std::optional<FeedPage> PageAhead::take(std::string_view key,
   return std::move(*page);
 }
 
+void ReadOn::after(const FeedPage& page) {
+  auto next = find_(page);
+  {
+    std::lock_guard lock(mutex_);
+    next_ = std::move(next);
+  }
+  advance();
+}
+
+void ReadOn::page_taken() {
+  {
+    std::lock_guard lock(mutex_);
+    --pages_ahead_;
+  }
+  advance();
+}
+
+void ReadOn::advance() {
+  std::optional<Next> next;
+  {
+    std::lock_guard lock(mutex_);
+    if (reading_ || !next_ || pages_ahead_ == kPagesAhead) return;
+    reading_ = true;
+    ++pages_ahead_;
+    next = std::exchange(next_, std::nullopt);
+  }
+  pages_.begin(pool_, std::move(next->key), container_,
+               [self = shared_from_this(), reading = std::move(next->read)]() mutable {
+                 return self->read(reading);
+               });
+}
+
+Result<FeedPage> ReadOn::read(PageAhead::Read& reading) {
+  auto page = reading();
+  {
+    std::lock_guard lock(mutex_);
+    reading_ = false;
+  }
+  if (!page) return page;
+  page->ahead = shared_from_this();
+  after(*page);
+  return page;
+}
+
 }  // namespace orrery::api

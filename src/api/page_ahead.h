@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <future>
 #include <list>
 #include <memory>
@@ -21,7 +22,7 @@
 
 namespace orrery::api {
 
-class FeedAhead;
+class ReadOn;
 
 /// One page of documents, ready to be sent.
 struct FeedPage {
@@ -31,7 +32,7 @@ struct FeedPage {
   /// Of the change feed, instead of `body` and `next`.
   feed::Page change;
   UnixSeconds resolved_at_head = 0;
-  std::shared_ptr<FeedAhead> ahead;  ///< who reads on, when this page was read ahead
+  std::shared_ptr<ReadOn> ahead;  ///< who reads on, when this page was read ahead
   /// Each range that was looked at, with its head before it was.
   std::vector<std::pair<const catalog::Range*, Lsn>> heads;
 };
@@ -77,6 +78,43 @@ class PageAhead {
 
   std::mutex mutex_;
   std::list<Entry> entries_;  // Oldest first. Guarded by mutex_.
+};
+
+/// Reads on for a client that takes page after page, some pages before it asks for them: as soon as
+/// one has been read the next one is begun, whatever the client is doing. Shared by the pages and
+/// by the read that is under way. Thread-safe.
+class ReadOn : public std::enable_shared_from_this<ReadOn> {
+ public:
+  /// What comes after a page: the key under which it will be asked for, and how it is read.
+  struct Next {
+    std::string key;
+    PageAhead::Read read;
+  };
+  /// Nothing when there is no more, or it is not worth it.
+  using Find = std::function<std::optional<Next>(const FeedPage&)>;
+
+  ReadOn(PageAhead& pages, BackgroundPool& pool, catalog::ContainerPtr container, Find find)
+      : pages_(pages), pool_(pool), container_(std::move(container)), find_(std::move(find)) {}
+
+  /// Goes on after this page.
+  void after(const FeedPage& page);
+  /// One that was read ahead has been taken.
+  void page_taken();
+
+ private:
+  static constexpr int kPagesAhead = 2;
+
+  void advance();
+  Result<FeedPage> read(PageAhead::Read& read);
+
+  PageAhead& pages_;
+  BackgroundPool& pool_;
+  const catalog::ContainerPtr container_;
+  const Find find_;
+  std::mutex mutex_;
+  std::optional<Next> next_;  // What follows the last one read. Guarded by mutex_, as are
+  int pages_ahead_ = 0;       // the number of pages begun and not taken,
+  bool reading_ = false;      // and whether one is being read.
 };
 
 }  // namespace orrery::api

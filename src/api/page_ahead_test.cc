@@ -1,6 +1,10 @@
 #include "api/page_ahead.h"
 
+#include <algorithm>
 #include <future>
+#include <memory>
+#include <optional>
+#include <string>
 
 #include <gtest/gtest.h>
 
@@ -66,6 +70,48 @@ TEST_F(PageAheadTest, OnlyAFewPagesAreKept) {
   int kept = 0;
   for (int i = 0; i < 12; ++i) kept += ahead.take(std::to_string(i), container) ? 1 : 0;
   EXPECT_EQ(kept, 8);
+}
+
+class ReadOnTest : public PageAheadTest {
+ protected:
+  BackgroundPool one{1, [] { return false; }};
+  int read = 0;  // By the thread of `one`.
+
+  /// Pages "0" to "4".
+  std::optional<ReadOn::Next> next(const FeedPage& page) {
+    const int number = std::stoi(page.body) + 1;
+    if (number == 5) return {};
+    return ReadOn::Next{std::to_string(number), [this, number] {
+                          ++read;
+                          return page_of(std::to_string(number));
+                        }};
+  }
+  /// How many have been read when the thread has nothing to do.
+  int read_so_far() {
+    int seen = -1;
+    // Each piece of work may have left another one behind.
+    for (int last = -2; seen != last;) {
+      last = seen;
+      std::promise<int> told;
+      one.post([&] { told.set_value(read); });
+      seen = told.get_future().get();
+    }
+    return seen;
+  }
+};
+
+TEST_F(ReadOnTest, IsTwoPagesAheadOfTheReader) {
+  const auto reader = std::make_shared<ReadOn>(ahead, one, container,
+                                               [this](const FeedPage& page) { return next(page); });
+  reader->after(page_of("0"));
+  EXPECT_EQ(read_so_far(), 2);
+  for (const char* number : {"1", "2", "3", "4"}) {
+    auto page = ahead.take(number, container);
+    ASSERT_TRUE(page) << number;
+    EXPECT_EQ(page->body, number);
+    page->ahead->page_taken();
+    EXPECT_EQ(read_so_far(), std::min(4, 2 + std::stoi(number)));
+  }
 }
 
 }  // namespace

@@ -131,39 +131,53 @@ Result<FeedPage> read_page(const Services& services, const catalog::Container& c
   return page;
 }
 
-/// What tells a request for a page from every other.
-std::string page_key(const Context& context, std::string_view token) {
+/// What tells the requests of one reader from those of every other, whatever page they ask for.
+std::string reader_key(const Context& context) {
   std::string key = context.container->rid_text;
   for (const HeaderName name : {headers::kPartitionKey, headers::kPartitionKeyRangeId,
                                 headers::kStartEpk, headers::kEndEpk}) {
     key.append("\n").append(context.header(name));
   }
-  key.append("\n").append(token);
-  return key;
+  return key.append("\n");
 }
 
-/// Reads the page that a request asks for, and begins with the one after it where that is likely to
+std::optional<ReadOn::Next> next_page(const Services& services,
+                                      const catalog::ContainerPtr& container,
+                                      const FeedScope& scope, const std::string& reader,
+                                      const FeedPage& page) {
+  // Where others write, what is read ahead is out of date before it is asked for.
+  const bool quiet = std::ranges::all_of(
+      page.heads, [](const auto& each) { return each.first->partition->head() == each.second; });
+  if (!page.next || !quiet) return {};
+  return ReadOn::Next{reader + encode_continuation(*page.next),
+                      [&services, container, scope, next = *page.next] {
+                        return read_page(services, *container, scope, next, std::nullopt);
+                      }};
+}
+
+/// Reads the page that a request asks for, and goes on with those after it where they are likely to
 /// be asked for next. Blocks.
-Result<FeedPage> read_page_and_ahead(Services& services, const Context& context,
+Result<FeedPage> read_page_and_ahead(const Services& services, const Context& context,
                                      const FeedScope& scope, const ReadFeedPosition& position,
                                      std::optional<std::uint32_t> count_max) {
   const auto container = context.container;
   // Only whole-sale readers hurry. And where documents expire, a page is good for a second only.
   const bool hurried = !count_max && !container->rules.default_ttl;
   if (!hurried) return read_page(services, *container, scope, position, count_max);
+  const std::string reader = reader_key(context);
   std::optional<FeedPage> ready;
   if (const auto token = context.header(headers::kContinuation); !token.empty()) {
-    ready = services.page_ahead.take(page_key(context, token), container);
+    ready = services.page_ahead.take(reader + std::string(token), container);
   }
-  if (!ready) {
+  if (ready) {
+    ready->ahead->page_taken();
+  } else {
     ORRERY_TRY(ready, read_page(services, *container, scope, position, count_max));
-  }
-  if (ready->next) {
-    services.page_ahead.begin(services.scans,
-                              page_key(context, encode_continuation(*ready->next)), container,
-                              [&services, container, scope, next = *ready->next] {
-                                return read_page(services, *container, scope, next, std::nullopt);
-                              });
+    std::make_shared<ReadOn>(services.page_ahead, services.scans, container,
+                             [&services, container, scope, reader](const FeedPage& page) {
+                               return next_page(services, container, scope, reader, page);
+                             })
+        ->after(*ready);
   }
   return std::move(*ready);
 }
