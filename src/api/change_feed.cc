@@ -277,6 +277,7 @@ http::Response lag_reply(Context& context, const ChangeFeedRequest& request,
   } else {
     std::vector<feed::ContainerPosition::Part> parts;
     const auto& ranges = context.container->ranges.all();
+    parts.reserve(ranges.size());
     for (std::size_t i = 0; i < ranges.size(); ++i) {
       parts.push_back({ranges[i].epks.min, lag.heads[i]});
     }
