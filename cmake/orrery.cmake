@@ -17,7 +17,7 @@ option(ORRERY_FUZZ "Build the fuzz targets with libFuzzer" OFF)
 
 add_library(orrery_options INTERFACE)
 target_compile_options(orrery_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Werror)
-target_include_directories(orrery_options INTERFACE ${PROJECT_SOURCE_DIR}/src)
+target_include_directories(orrery_options INTERFACE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
 target_compile_definitions(orrery_options INTERFACE
   BOOST_ASIO_NO_DEPRECATED BOOST_ASIO_SEPARATE_COMPILATION SPDLOG_FMT_EXTERNAL
   ORRERY_VERSION="${PROJECT_VERSION}")

@@ -2,29 +2,56 @@
 
 #include <fmt/format.h>
 
+#include "client/endpoint.h"
 #include "protocol/headers.h"
 #include "protocol/http_date.h"
 
 namespace orrery::client {
 namespace {
 
-/// The API version whose forms this client understands.
-constexpr std::string_view kApiVersion = "2020-07-15";
+Result<> check_endpoint(std::string_view endpoint) {
+  ORRERY_TRY([[maybe_unused]] const auto parsed, Endpoint::parse(endpoint));
+  return {};
+}
+
+/// Escapes all but unreserved characters.
+std::string percent_encode(std::string_view text) {
+  std::string out;
+  out.reserve(text.size() + text.size() / 4);
+  for (const char c : text) {
+    const bool plain = (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
+                       c == '-' || c == '.' || c == '_' || c == '~';
+    if (plain) {
+      out += c;
+    } else {
+      const auto byte = static_cast<unsigned char>(c);
+      out += '%';
+      out += "0123456789ABCDEF"[byte >> 4];
+      out += "0123456789ABCDEF"[byte & 0xF];
+    }
+  }
+  return out;
+}
 
 }  // namespace
 
 Result<Account> Account::make(std::string endpoint, std::string_view key) {
-  if (!endpoint.starts_with("http://") && !endpoint.starts_with("https://")) {
-    return Error(ErrorCode::BadRequest,
-                 fmt::format("the endpoint must be a URL such as http://127.0.0.1:8081/, not '{}'",
-                             endpoint));
-  }
+  ORRERY_TRY(check_endpoint(endpoint));
   auto parsed = MasterKey::parse(key);
   if (!parsed) {
     return Error(ErrorCode::BadRequest,
                  "the account key is not one: it is base64 text of at least 16 bytes");
   }
-  return Account(std::move(endpoint), std::move(*parsed));
+  return Account(std::move(endpoint), std::move(*parsed), {});
+}
+
+Result<Account> Account::with_token(std::string endpoint, std::string_view token) {
+  ORRERY_TRY(check_endpoint(endpoint));
+  if (token.empty()) return Error(ErrorCode::BadRequest, "the resource token is empty");
+  // Some hand it out in the form in which it is sent.
+  const bool is_encoded = token.find('=') == std::string_view::npos;
+  return Account(std::move(endpoint), std::nullopt,
+                 is_encoded ? std::string(token) : percent_encode(token));
 }
 
 Result<Account> Account::parse(std::string_view connection_string) {
@@ -51,11 +78,17 @@ Result<Account> Account::parse(std::string_view connection_string) {
 void Account::sign(Request& request, std::string_view type, std::string_view link,
                    const Clock& clock) const {
   const std::string date = format_http_date(clock.unix_seconds());
-  const std::string signature = key_.sign(
-      {.verb = request.method, .resource_type = type, .link = link, .x_ms_date = date, .date = {}});
   request.headers.emplace_back(headers::kXDate.text, date);
-  request.headers.emplace_back(headers::kAuthorization.text, format_authorization(signature));
+  request.headers.emplace_back(headers::kAuthorization.text,
+                               authorization(request.method, type, link, date));
   request.headers.emplace_back(headers::kVersion.text, kApiVersion);
+}
+
+std::string Account::authorization(std::string_view method, std::string_view type,
+                                   std::string_view link, std::string_view date) const {
+  if (!key_) return token_;
+  return format_authorization(key_->sign(
+      {.verb = method, .resource_type = type, .link = link, .x_ms_date = date, .date = {}}));
 }
 
 Result<std::string> container_link(std::string_view database_and_container) {

@@ -1,6 +1,7 @@
 // Account: where a server is, and the key that opens it.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -16,6 +17,8 @@ class Account {
  public:
   /// BadRequest when the endpoint is no http or https URL, or the key is not base64.
   static Result<Account> make(std::string endpoint, std::string_view key);
+  /// With a resource token, as a service that has the key gives it to its users, instead of a key.
+  static Result<Account> with_token(std::string endpoint, std::string_view token);
   /// "AccountEndpoint=…;AccountKey=…;" as the server prints it.
   static Result<Account> parse(std::string_view connection_string);
 
@@ -25,14 +28,21 @@ class Account {
   /// percent-encoded).
   void sign(Request& request, std::string_view type, std::string_view link,
             const Clock& clock) const;
+  /// The value of the header authorization, for a request that says `date` in x-ms-date.
+  std::string authorization(std::string_view method, std::string_view type, std::string_view link,
+                            std::string_view date) const;
 
  private:
-  Account(std::string endpoint, MasterKey key)
-      : endpoint_(std::move(endpoint)), key_(std::move(key)) {}
+  Account(std::string endpoint, std::optional<MasterKey> key, std::string token)
+      : endpoint_(std::move(endpoint)), key_(std::move(key)), token_(std::move(token)) {}
 
   std::string endpoint_;
-  MasterKey key_;
+  std::optional<MasterKey> key_;
+  std::string token_;  // As it is sent; only without a key.
 };
+
+/// The API version whose forms this client understands.
+inline constexpr std::string_view kApiVersion = "2020-07-15";
 
 /// "dbs/<database>/colls/<container>" for "database/container". BadRequest when it has another
 /// form.

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <cctype>
-#include <mutex>
 
 #include <curl/curl.h>
 #include <fmt/format.h>
 
 #include "base/assert.h"
+#include "client/link.h"
 
 namespace orrery::client {
 namespace {
@@ -145,8 +145,7 @@ struct Transport::State {
 };
 
 Transport::Transport(TransportOptions options) : state_(std::make_unique<State>()) {
-  static std::once_flag once;
-  std::call_once(once, [] { curl_global_init(CURL_GLOBAL_DEFAULT); });
+  init_libcurl();
   while (options.endpoint.ends_with('/')) options.endpoint.pop_back();
   state_->options = std::move(options);
   state_->handle = curl_easy_init();

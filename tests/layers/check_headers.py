@@ -4,7 +4,7 @@
 Each header under src/ and include/ is compiled in a translation unit that holds nothing but its include, with
 the flags of its module from compile_commands.json but without the precompiled header. What passed is remembered
 in the build directory together with all the files that went into it, and is not compiled again until one of them
-changes.
+changes. The public headers are compiled by g++ 12 as well, in C++20, as those do it who use them.
 """
 
 import concurrent.futures
@@ -20,6 +20,8 @@ import time
 # Options of a compile command that have nothing to do with what a header means.
 DROPPED = {"-c", "-MD", "-Winvalid-pch"}
 DROPPED_WITH_VALUE = {"-o", "-MT", "-MF"}
+# What users of the public headers may have instead of our compiler.
+OTHER_COMPILER = ["g++-12", "-Wall", "-Wextra", "-Wpedantic", "-Werror"]
 
 
 def flags_of(command):
@@ -66,14 +68,18 @@ class Project:
         for top in ("src", "include"):
             yield from sorted((self.root / top).rglob("*.h"))
 
-    def command(self, header):
+    def commands(self, header):
+        """Flags, name as it is included, and what to call it: one for each compiler."""
         if header.is_relative_to(self.root / "include"):
             # The public headers stay C++20.
+            public = ["-std=c++20", f"-I{self.root / 'include'}"]
+            name = header.relative_to(self.root / "include")
             flags = [flag for flag in self.any_flags if not flag.startswith(("-std=", "-I"))]
-            return flags + ["-std=c++20", f"-I{self.root / 'include'}"], header.relative_to(
-                self.root / "include")
-        name = header.relative_to(self.root / "src")
-        return self.flags.get(name.parts[0], self.any_flags), name
+            yield flags + public, name, str(name)
+            yield OTHER_COMPILER + public, name, f"{name} ({OTHER_COMPILER[0]})"
+        else:
+            name = header.relative_to(self.root / "src")
+            yield self.flags.get(name.parts[0], self.any_flags), name, str(name)
 
 
 def compile_alone(flags, name):
@@ -123,27 +129,28 @@ def main():
     todo = []
     passed = {}
     for header in project.headers():
-        flags, name = project.command(header)
-        known = memory.get(str(name))
-        if known and fingerprint(flags, known["files"]) == known["fingerprint"]:
-            passed[str(name)] = known
-        else:
-            todo.append((flags, name))
+        for flags, name, title in project.commands(header):
+            known = memory.get(title)
+            if known and fingerprint(flags, known["files"]) == known["fingerprint"]:
+                passed[title] = known
+            else:
+                todo.append((flags, name, title))
 
     failures = 0
     begun = time.monotonic()
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        started = {pool.submit(compile_alone, flags, name): (flags, name) for flags, name in todo}
+        started = {pool.submit(compile_alone, flags, name): (flags, title)
+                   for flags, name, title in todo}
         for done in concurrent.futures.as_completed(started):
-            flags, name = started[done]
+            flags, title = started[done]
             good, messages, files, seconds = done.result()
             if good:
-                passed[str(name)] = {"files": files, "fingerprint": fingerprint(flags, files)}
+                passed[title] = {"files": files, "fingerprint": fingerprint(flags, files)}
             else:
                 failures += 1
-                print(f"{name} does not compile alone:\n{messages}")
+                print(f"{title} does not compile alone:\n{messages}")
             if "--times" in sys.argv:
-                print(f"{seconds:6.1f} s  {name}")
+                print(f"{seconds:6.1f} s  {title}")
     memory_path.write_text(json.dumps(passed))
     print(f"{len(passed)} headers stand on their own, {failures} do not; {len(todo)} compiled in "
           f"{time.monotonic() - begun:.0f} s")

@@ -30,10 +30,11 @@ MAY_INCLUDE = {
     "server": GROUND | {"http", "storage", "commitlog", "partition", "catalog", "index", "feed",
                         "query", "script", "cluster", "api"},
     "client": GROUND | {"orrery"},
-    "processor": {"base", "json", "orrery"},
+    # Beyond the public SDK: it waits for many ranges at once without a thread for each.
+    "processor": GROUND | {"orrery", "client"},
     "sinks": {"base", "json", "orrery"},
     # Beyond the public SDK: commands use what only this server has, such as push.
-    "cli": GROUND | {"orrery", "client"},
+    "cli": GROUND | {"orrery", "client", "processor"},
     "orrery": set(),  # The public headers.
 }
 
@@ -58,7 +59,8 @@ HOMES = [
          frozenset({"http", "protocol"})),
     Home("prometheus-cpp", re.compile(r"prometheus/"), frozenset({"server"})),
     Home("nlohmann-json", re.compile(r"nlohmann/"),
-         frozenset({"protocol", "catalog", "api", "cli"}), sources_only=False),
+         frozenset({"protocol", "catalog", "api", "client", "processor", "cli", "orrery"}),
+         sources_only=False),
     Home("libpq", re.compile(r"(postgresql/)?(libpq-fe\.h|libpq/)"), frozenset({"commitlog"})),
     Home("libcurl", re.compile(r"curl/"), frozenset({"client"})),
     Home("SpiderMonkey", re.compile(r"(mozjs-\d+/)?(jsapi\.h|js/|mozilla/)"),

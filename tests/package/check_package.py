@@ -1,0 +1,108 @@
+#!/usr/bin/env python3
+"""Installs the package, moves it, and builds and runs programs outside of the tree with it:
+check_package.py <build directory> [--keep DIR]."""
+
+import argparse
+import fnmatch
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+WITH_SERVER = ROOT / "tests" / "sdks" / "with_server.py"
+COMPILER = "g++-12"
+PROGRAMS = {"sky": "orrery-client", "follow": "orrery-processor"}
+
+# All that the package is made of.
+CONTENTS = [
+    "bin/orrery",
+    "include/orrery/*.h",
+    "lib*/liborrery-client.a",
+    "lib*/liborrery-processor.a",
+    "lib*/cmake/orrery/orreryConfig.cmake",
+    "lib*/cmake/orrery/orreryConfigVersion.cmake",
+    "lib*/cmake/orrery/orreryTargets.cmake",
+    "lib*/cmake/orrery/orreryTargets-*.cmake",
+    "lib*/pkgconfig/orrery-client.pc",
+    "lib*/pkgconfig/orrery-processor.pc",
+]
+
+
+def run(*words, **options):
+    """Runs a command, and ends with what it said if it fails."""
+    words = [str(word) for word in words]
+    done = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **options)
+    if done.returncode != 0:
+        sys.exit(f"{' '.join(words)}\n{done.stdout}\nexit code {done.returncode}")
+    return done.stdout
+
+
+def check_contents(prefix, build):
+    files = [path.relative_to(prefix).as_posix() for path in prefix.rglob("*") if not path.is_dir()]
+    strange = [file for file in files if not any(fnmatch.fnmatch(file, each) for each in CONTENTS)]
+    missing = [each for each in CONTENTS if not fnmatch.filter(files, each)]
+    headers = {path.name for path in (ROOT / "include" / "orrery").glob("*.h")}
+    installed = {path.name for path in (prefix / "include" / "orrery").glob("*.h")}
+    if strange or missing or headers != installed:
+        sys.exit(f"in the package but not meant for it: {strange}\nmissing: {missing}, {headers ^ installed}")
+    # What the package says of itself must not say where it was made or put.
+    for path in prefix.rglob("*"):
+        if path.suffix in (".cmake", ".pc"):
+            text = path.read_text()
+            for place in (str(prefix), str(build), str(ROOT)):
+                if place in text:
+                    sys.exit(f"{path.relative_to(prefix)} names {place}")
+
+
+def build_with_cmake(prefix, directory):
+    run("cmake", "-S", HERE / "consumer", "-B", directory, f"-DCMAKE_PREFIX_PATH={prefix}",
+        f"-DCMAKE_CXX_COMPILER={COMPILER}", "-DCMAKE_CXX_STANDARD=20", "-DCMAKE_CXX_EXTENSIONS=OFF",
+        "-DCMAKE_CXX_FLAGS=-Wall -Wextra -Wpedantic -Werror")
+    run("cmake", "--build", directory)
+
+
+def build_with_pkg_config(prefix, directory):
+    directory.mkdir()
+    found = next(prefix.rglob("pkgconfig"))
+    environment = {**os.environ, "PKG_CONFIG_PATH": str(found)}
+    for program, package in PROGRAMS.items():
+        flags = run("pkg-config", "--cflags", "--libs", package, env=environment).split()
+        run(COMPILER, "-std=c++20", "-Wall", "-Wextra", "-Wpedantic", "-Werror",
+            HERE / "consumer" / f"{program}.cc", "-o", directory / program, *flags)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("build", type=pathlib.Path)
+    parser.add_argument("--keep", type=pathlib.Path)
+    arguments = parser.parse_args()
+    build = arguments.build.resolve()
+    with tempfile.TemporaryDirectory(prefix="orrery-package-") as temporary:
+        work = pathlib.Path(temporary)
+        installed = work / "installed"
+        run("cmake", "--install", build, "--prefix", installed)
+        check_contents(installed, build)
+        prefix = work / "moved"
+        installed.rename(prefix)
+
+        build_with_cmake(prefix, work / "with-cmake")
+        build_with_pkg_config(prefix, work / "with-pkg-config")
+        for way in ("with-cmake", "with-pkg-config"):
+            for program in PROGRAMS:
+                said = run(
+                    sys.executable, WITH_SERVER, "--", "sh", "-c",
+                    f'for program in {"sky" if program == "sky" else "sky follow"}; do '
+                    f'"{work}/{way}/$program" "$ORRERY_ENDPOINT_HTTP" "$ORRERY_KEY" sky || exit 1; done',
+                    env={**os.environ, "ORRERY_BINARY": str(prefix / "bin" / "orrery")})
+                print(f"{way}, {program}: {said.strip().splitlines()[-1]}")
+        if arguments.keep:
+            shutil.copytree(prefix, arguments.keep)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
