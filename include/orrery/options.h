@@ -95,9 +95,9 @@ struct Query {
   std::string text;
   std::vector<QueryParameter> parameters;
 
-  Query(const char* text) : text(text) {}
-  Query(std::string text, std::vector<QueryParameter> parameters = {})
-      : text(std::move(text)), parameters(std::move(parameters)) {}
+  Query(const char* sql) : text(sql) {}
+  Query(std::string sql, std::vector<QueryParameter> values = {})
+      : text(std::move(sql)), parameters(std::move(values)) {}
 };
 
 /// Provisioned throughput: one of the two.

@@ -63,9 +63,9 @@ class ItemPage : public ResponseInfo {
   ItemPage() = default;
   /// `items` are pieces of `text`.
   ItemPage(ResponseInfo info, std::shared_ptr<const std::string> text,
-           std::vector<std::string_view> items, std::string continuation)
+           std::vector<std::string_view> items, std::string next_page)
       : ResponseInfo(std::move(info)),
-        continuation(std::move(continuation)),
+        continuation(std::move(next_page)),
         text_(std::move(text)),
         items_(std::move(items)) {}
 

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
+#include <cerrno>
 #include <deque>
 #include <map>
 #include <mutex>
@@ -40,12 +42,57 @@ Outcome cancelled(bool sent) {
   return Outcome::failed(NoAnswer::Cancelled, "the call was cancelled", sent);
 }
 
+/// Threads whose transport was ended by one of their own callbacks, so that nobody could wait for
+/// them. The process does at its end: otherwise OpenSSL and others would be taken down while such a
+/// thread still closes its connections. One for the process, since it is the process that waits.
+class Leftovers {
+ public:
+  static Leftovers& of_process() {
+    static Leftovers leftovers;
+    return leftovers;
+  }
+
+  /// `ended` becomes true when the thread has nothing left to do.
+  void add(std::thread thread, std::shared_ptr<const std::atomic<bool>> ended) {
+    const std::lock_guard lock(mutex_);
+    process_ = ::getpid();
+    std::erase_if(threads_, [](Entry& entry) {
+      if (!entry.ended->load()) return false;
+      entry.thread.join();
+      return true;
+    });
+    threads_.push_back({std::move(thread), std::move(ended)});
+  }
+
+  ~Leftovers() {
+    for (Entry& entry : threads_) {
+      // A callback may be what ends the process; and a child made by fork() has no threads.
+      const bool is_there =
+          ::getpid() == process_ && entry.thread.get_id() != std::this_thread::get_id();
+      is_there ? entry.thread.join() : entry.thread.detach();
+    }
+  }
+
+ private:
+  struct Entry {
+    std::thread thread;
+    std::shared_ptr<const std::atomic<bool>> ended;  // Shared with the thread.
+  };
+
+  std::mutex mutex_;
+  std::vector<Entry> threads_;
+  pid_t process_ = 0;
+};
+
 }  // namespace
 
 class AsyncTransport::Loop : public std::enable_shared_from_this<Loop> {
  public:
   Loop(LinkOptions options, std::size_t connections_max)
-      : options_(std::move(options)), connections_max_(std::max<std::size_t>(connections_max, 1)) {}
+      : options_(std::move(options)), connections_max_(std::max<std::size_t>(connections_max, 1)) {
+    // What is made first is taken down last: so a client may be one of the program's globals.
+    init_libcurl();
+  }
 
   ~Loop() {
     idle_.clear();
@@ -61,7 +108,10 @@ class AsyncTransport::Loop : public std::enable_shared_from_this<Loop> {
       posted_.push_back(std::move(work));
       if (!thread_.joinable()) {
         open();
-        thread_ = std::thread([self = shared_from_this()] { self->run(); });
+        thread_ = std::thread([self = shared_from_this(), ended = ended_] {
+          self->run();
+          ended->store(true);
+        });
       }
     }
     wake_.ring();
@@ -79,7 +129,7 @@ class AsyncTransport::Loop : public std::enable_shared_from_this<Loop> {
     wake_.ring();
     if (!thread.joinable()) return;
     if (thread.get_id() == std::this_thread::get_id()) {
-      thread.detach();
+      Leftovers::of_process().add(std::move(thread), ended_);
     } else {
       thread.join();
     }
@@ -149,10 +199,9 @@ class AsyncTransport::Loop : public std::enable_shared_from_this<Loop> {
   };
 
   void open() {
-    init_libcurl();
     epoll_ = ::epoll_create1(EPOLL_CLOEXEC);
     ORRERY_ASSERT(epoll_ >= 0);
-    watch(EPOLL_CTL_ADD, wake_.descriptor(), EPOLLIN, kWakeKey);
+    watch(wake_.descriptor(), EPOLLIN, kWakeKey);
     multi_ = curl_multi_init();
     ORRERY_ASSERT(multi_ != nullptr);
     curl_multi_setopt(multi_, CURLMOPT_SOCKETFUNCTION, &Loop::on_dial_socket);
@@ -161,11 +210,17 @@ class AsyncTransport::Loop : public std::enable_shared_from_this<Loop> {
     curl_multi_setopt(multi_, CURLMOPT_TIMERDATA, this);
   }
 
-  void watch(int operation, int descriptor, std::uint32_t events, std::uint64_t key) {
+  /// From now on these events, whether it was watched before or not.
+  void watch(int descriptor, std::uint32_t events, std::uint64_t key) {
     epoll_event event{};
     event.events = events;
     event.data.u64 = key;
-    ::epoll_ctl(epoll_, operation, descriptor, &event);
+    if (::epoll_ctl(epoll_, EPOLL_CTL_MOD, descriptor, &event) == 0 || errno != ENOENT) return;
+    ::epoll_ctl(epoll_, EPOLL_CTL_ADD, descriptor, &event);
+  }
+  void unwatch(int descriptor) {
+    epoll_event event{};
+    ::epoll_ctl(epoll_, EPOLL_CTL_DEL, descriptor, &event);
   }
 
   // ── the loop ──────────────────────────────────────────────────────────────────────────────────
@@ -226,12 +281,13 @@ class AsyncTransport::Loop : public std::enable_shared_from_this<Loop> {
   }
 
   void handle(const epoll_event& event) {
-    if (event.data.u64 == kWakeKey) {
+    const std::uint64_t key = event.data.u64;  // A copy: where it stands it is not aligned.
+    if (key == kWakeKey) {
       wake_.silence();
       return;
     }
-    if ((event.data.u64 & kDialKey) != 0) {
-      const int descriptor = static_cast<int>(event.data.u64 & ~kDialKey);
+    if ((key & kDialKey) != 0) {
+      const int descriptor = static_cast<int>(key & ~kDialKey);
       if (!dialled_.contains(descriptor)) return;
       int mask = 0;
       if ((event.events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0) mask |= CURL_CSELECT_IN;
@@ -239,7 +295,7 @@ class AsyncTransport::Loop : public std::enable_shared_from_this<Loop> {
       dial(descriptor, mask);
       return;
     }
-    const auto found = connections_.find(event.data.u64);
+    const auto found = connections_.find(key);
     if (found != connections_.end()) go_on(*found->second);
   }
 
@@ -269,17 +325,14 @@ class AsyncTransport::Loop : public std::enable_shared_from_this<Loop> {
     auto& self = *static_cast<Loop*>(context);
     if (what == CURL_POLL_REMOVE) {
       // One that was opened is watched by ourselves.
-      if (self.dialled_.erase(descriptor) > 0) {
-        self.watch(EPOLL_CTL_DEL, descriptor, 0, 0);
-      }
+      if (self.dialled_.erase(descriptor) > 0 && !self.abandons_dial_) self.unwatch(descriptor);
       return 0;
     }
     std::uint32_t events = 0;
     if ((what & CURL_POLL_IN) != 0) events |= EPOLLIN;
     if ((what & CURL_POLL_OUT) != 0) events |= EPOLLOUT;
-    const bool is_new = self.dialled_.insert(descriptor).second;
-    self.watch(is_new ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, descriptor, events,
-               kDialKey | static_cast<std::uint64_t>(descriptor));
+    self.dialled_.insert(descriptor);
+    self.watch(descriptor, events, kDialKey | static_cast<std::uint64_t>(descriptor));
     return 0;
   }
 
@@ -311,8 +364,8 @@ class AsyncTransport::Loop : public std::enable_shared_from_this<Loop> {
       }
       connection.is_open = true;
       const int opened = connection.link.descriptor();
-      const bool known = dialled_.erase(opened) > 0;
-      watch(known ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, opened, EPOLLIN, connection.number);
+      dialled_.erase(opened);
+      watch(opened, EPOLLIN, connection.number);
       go_on(connection);
     }
   }
@@ -356,8 +409,12 @@ class AsyncTransport::Loop : public std::enable_shared_from_this<Loop> {
   void close(Connection& connection) {
     std::erase(idle_, &connection);
     dialling_.erase(connection.link.handle());
-    if (connection.is_open) watch(EPOLL_CTL_DEL, connection.link.descriptor(), 0, 0);
+    if (connection.is_open) unwatch(connection.link.descriptor());
+    // What is not open yet is closed by libcurl, which says so only afterwards, when the number may
+    // already be that of another thread's file.
+    abandons_dial_ = !connection.is_open;
     connections_.erase(connection.number);
+    abandons_dial_ = false;
   }
 
   void sweep(TimePoint now) {
@@ -415,8 +472,8 @@ class AsyncTransport::Loop : public std::enable_shared_from_this<Loop> {
     const bool wants_room = connection.sent < size;
     if (wants_room != connection.watches_room) {
       connection.watches_room = wants_room;
-      watch(EPOLL_CTL_MOD, connection.link.descriptor(),
-            EPOLLIN | (wants_room ? std::uint32_t{EPOLLOUT} : 0), connection.number);
+      watch(connection.link.descriptor(), EPOLLIN | (wants_room ? std::uint32_t{EPOLLOUT} : 0),
+            connection.number);
     }
     return true;
   }
@@ -497,10 +554,14 @@ class AsyncTransport::Loop : public std::enable_shared_from_this<Loop> {
   std::thread thread_;
   std::shared_ptr<const void> keep_;  // What callbacks need, until the last one was called.
 
+  // Whether the thread is through; shared with whoever waits for it.
+  const std::shared_ptr<std::atomic<bool>> ended_ = std::make_shared<std::atomic<bool>>(false);
+
   int epoll_ = -1;
-  CURLM* multi_ = nullptr;                           // Makes connections; never transfers anything.
-  std::optional<TimePoint> dial_time_;               // When libcurl wants to be called.
-  std::set<int> dialled_;                            // Sockets that libcurl has us watch.
+  CURLM* multi_ = nullptr;              // Makes connections; never transfers anything.
+  std::optional<TimePoint> dial_time_;  // When libcurl wants to be called.
+  std::set<int> dialled_;               // Sockets that libcurl has us watch.
+  bool abandons_dial_ = false;
   std::unordered_map<void*, Connection*> dialling_;  // By easy handle.
 
   Ticket last_ticket_ = 0;

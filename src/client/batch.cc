@@ -63,7 +63,8 @@ std::string number_text(json::Number number) {
 ItemResult result_of(const json::Value& element) {
   const auto number = [&](std::string_view name) {
     const json::Value value = element.member(name);
-    return value.is_number() ? value.as_number().real : 0;
+    // Whatever a server says, it stays a number that others can hold.
+    return value.is_number() ? std::clamp(value.as_number().real, 0.0, 1e9) : 0;
   };
   ItemResult result;
   result.status = static_cast<int>(number("statusCode"));

@@ -1,5 +1,6 @@
 #include "client/call_time.h"
 
+#include <algorithm>
 #include <condition_variable>
 #include <mutex>
 
@@ -8,7 +9,8 @@
 namespace orrery::client {
 
 CallTime::CallTime(const RequestOptions& options) : options_(options) {
-  if (options.timeout) end_ = std::chrono::steady_clock::now() + *options.timeout;
+  if (options.timeout)
+    end_ = std::chrono::steady_clock::now() + std::min(*options.timeout, kTimeMax);
 }
 
 RequestOptions CallTime::for_next_request() const {

@@ -132,11 +132,13 @@ class ChangeFeedIterator::State {
   State& operator=(const State&) = delete;
 
   ChangeFeedPage next() {
+    requests_.begin_call();
     begin();
     return polling_ ? next_of_polls() : next_in_turn();
   }
 
   std::string continuation() {
+    requests_.begin_call();
     begin();
     return position();
   }
@@ -362,7 +364,7 @@ void ChangeFeedIterator::State::poll(Slice& slice, std::optional<std::chrono::se
   slice.poll_may_wait = wait.has_value();
   slice.polled_at = std::chrono::steady_clock::now();
   requests_.pipeline().send_async(
-      requests_.page_call(slice, wait), requests_.options(),
+      requests_.page_call(slice, wait), requests_.lasting_options(),
       [mailbox = mailbox_, id = slice.poll](Answer answer, std::exception_ptr failure) {
         mailbox->put({id, std::move(answer), std::move(failure)});
       });
@@ -371,10 +373,14 @@ void ChangeFeedIterator::State::poll(Slice& slice, std::optional<std::chrono::se
 /// The next answer, by `until` at the latest. A slice that turned out to be served elsewhere is
 /// left without a poll, to be asked again.
 ChangeFeedIterator::State::Received ChangeFeedIterator::State::receive(SteadyTime until) {
-  auto letter = mailbox_->take(stop_.get_token(), until);
+  const SteadyTime end = requests_.time().end();
+  auto letter = mailbox_->take(stop_.get_token(), std::min(until, end));
   if (!letter) {
     if (stop_.stop_requested()) {
       throw failure_of(Failure::Cancelled, "Reading the change feed was cancelled.");
+    }
+    if (std::chrono::steady_clock::now() >= end) {
+      throw failure_of(Failure::Timeout, "The change feed was not read in time.");
     }
     return {};
   }

@@ -61,7 +61,7 @@ std::optional<ChangeFeedLag> Container::change_feed_lag(const std::string& conti
     Call call = requests.lag_call(left.front());
     call.accepted = {405, 501};  // A server that has no such request.
     try {
-      const auto lag = lag_of(pipeline_->send(call, options));
+      const auto lag = lag_of(pipeline_->send(call, requests.options()));
       if (!lag) return std::nullopt;
       sum.documents += lag->documents;
       sum.bytes += lag->bytes;

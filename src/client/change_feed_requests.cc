@@ -1,8 +1,6 @@
 #include "client/change_feed_requests.h"
 
 #include <algorithm>
-#include <condition_variable>
-#include <mutex>
 #include <utility>
 
 #include <fmt/format.h>
@@ -45,6 +43,7 @@ FeedRequests::FeedRequests(std::shared_ptr<Pipeline> pipeline, std::string link,
       link_(std::move(link)),
       options_(std::move(options)),
       wishes_(std::move(wishes)) {
+  begin_call();
   if (!wishes_.key) return;
   const auto key = orrery::PartitionKey::parse(wishes_.key->json());
   if (!key) refuse_argument(key.error().message());
@@ -53,11 +52,11 @@ FeedRequests::FeedRequests(std::shared_ptr<Pipeline> pipeline, std::string link,
 
 const RoutingMapPtr& FeedRequests::ranges() {
   if (ranges_) return ranges_;
-  RoutingMapPtr found = pipeline_->routing(link_, options_);
+  RoutingMapPtr found = pipeline_->routing(link_, options());
   if (!rid_.empty() && found->container_rid() != rid_) {
     // What is remembered may be of a container that is gone.
     pipeline_->forget_routing(link_, found);
-    found = pipeline_->routing(link_, options_);
+    found = pipeline_->routing(link_, options());
     if (found->container_rid() != rid_) refuse_container(found->container_rid());
   }
   rid_ = found->container_rid();
@@ -197,13 +196,6 @@ std::chrono::milliseconds FeedRequests::pause_of(const PlacedSlice& slice) {
   if (slice.misplaced_count <= 1) return {};
   const int doublings = std::min(slice.misplaced_count - 2, 7);
   return std::min(std::chrono::milliseconds(10 << doublings), kPauseMax);
-}
-
-void FeedRequests::pause(const PlacedSlice& slice) const {
-  std::mutex mutex;
-  std::condition_variable_any never;
-  std::unique_lock lock(mutex);
-  never.wait_for(lock, options_.stop, pause_of(slice), [] { return false; });
 }
 
 }  // namespace orrery::client

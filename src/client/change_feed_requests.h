@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "client/call_time.h"
 #include "client/change_feed_continuation.h"
 #include "client/pipeline.h"
 
@@ -29,7 +30,8 @@ struct PlacedSlice : FeedSlice {
   int misplaced_count = 0;
 };
 
-/// For one thread.
+/// For one thread. What it asks the server is a part of one call, until begin_call() begins
+/// another.
 class FeedRequests {
  public:
   FeedRequests(std::shared_ptr<Pipeline> pipeline, std::string link, RequestOptions options,
@@ -37,7 +39,16 @@ class FeedRequests {
 
   const FeedWishes& wishes() const { return wishes_; }
   const std::string& link() const { return link_; }
-  const RequestOptions& options() const { return options_; }
+
+  /// The time that a call may take begins.
+  void begin_call() { time_.emplace(options_); }
+  const CallTime& time() const { return *time_; }
+  /// For a request of this call: its options with the time that is left of it. Throws
+  /// CosmosException (Timeout, Cancelled) when there is none.
+  RequestOptions options() const { return time_->for_next_request(); }
+  /// For a request that may outlast the call.
+  const RequestOptions& lasting_options() const { return options_; }
+
   Pipeline& pipeline() const { return *pipeline_; }
 
   /// For readers that go on where another one was: the rid of its container.
@@ -68,8 +79,8 @@ class FeedRequests {
   bool was_misplaced(PlacedSlice& slice, const CosmosException& failure);
   /// How long to leave a slice alone that was misplaced: not at all, unless that has not helped.
   static std::chrono::milliseconds pause_of(const PlacedSlice& slice);
-  /// Waits for that long, or until the caller asks for an end.
-  void pause(const PlacedSlice& slice) const;
+  /// Waits for that long. Throws CosmosException (Timeout, Cancelled) when the call shall end.
+  void pause(const PlacedSlice& slice) const { time_->pause(pause_of(slice)); }
 
  private:
   bool reads_whole_key() const;
@@ -79,6 +90,7 @@ class FeedRequests {
   std::shared_ptr<Pipeline> pipeline_;  // Shared with the client's handles.
   std::string link_;
   RequestOptions options_;
+  std::optional<CallTime> time_;  // Of the call that is under way; begins with this.
   FeedWishes wishes_;
   std::size_t key_size_ = 0;
   std::string rid_;  ///< of the container; empty until it is known

@@ -3,80 +3,19 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <future>
 #include <map>
-#include <random>
 #include <set>
 
-#include <nlohmann/json.hpp>
-
 #include "client/change_feed_continuation.h"
-#include "client/test_feed_pipeline.h"
-#include "orrery/container.h"
+#include "client/test_change_feed.h"
 #include "orrery/exception.h"
 
 namespace orrery::client {
 namespace {
 
-using namespace std::chrono_literals;
-using test::FeedPipeline;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using ::testing::UnorderedElementsAre;
-
-using Versions = std::vector<int>;
-
-std::string key_of(int number) { return "[\"key " + std::to_string(number) + "\"]"; }
-
-Versions versions_of(const ChangeFeedPage& page) {
-  Versions versions;
-  for (const std::string_view item : page) {
-    versions.push_back(nlohmann::json::parse(item)["version"].get<int>());
-  }
-  return versions;
-}
-
-/// All that is there, up to the first page that says so.
-Versions drain(ChangeFeedIterator& feed) {
-  Versions found;
-  for (auto page = feed.next(); !page.not_modified; page = feed.next()) {
-    const Versions more = versions_of(page);
-    found.insert(found.end(), more.begin(), more.end());
-  }
-  return found;
-}
-
-class ChangeFeedTest : public ::testing::Test {
- protected:
-  ChangeFeedIterator feed(ChangeFeedOptions options = {}) {
-    return container_.change_feed(options);
-  }
-  Versions write(int count, int key_count = 20) {
-    Versions written;
-    for (int i = 0; i < count; ++i) written.push_back(server_->write(key_of(i % key_count)));
-    return written;
-  }
-  static ChangeFeedOptions from(ChangeFeedStart start) {
-    ChangeFeedOptions options;
-    options.start = std::move(start);
-    return options;
-  }
-  static ChangeFeedOptions waiting(std::chrono::seconds wait) {
-    ChangeFeedOptions options = from(ChangeFeedStart::now());
-    options.wait = wait;
-    return options;
-  }
-  void make_ranges(int splits) {
-    for (int i = 0; i < splits; ++i)
-      server_->split(static_cast<std::size_t>(2 * i) % server_->range_count());
-    // As a client that knows them.
-    server_->forget_routing("", server_->routing("", {}));
-  }
-
-  std::shared_ptr<FeedPipeline> server_ = std::make_shared<FeedPipeline>();
-  Container container_{server_, "db", "c"};
-};
 
 TEST_F(ChangeFeedTest, AnEmptyContainerHasNothingNew) {
   auto all = feed();
@@ -331,6 +270,35 @@ TEST_F(ChangeFeedTest, ARangeThatIsGoneForGoodEndsInAnError) {
   }
 }
 
+TEST_F(ChangeFeedTest, ACallHasItsTimeHoweverManyRequestsItTakes) {
+  write(3);
+  const std::string position = feed().continuation();
+  server_->refuse_next(1'000'000, 410, 1002);
+  const auto failure_of = [](auto call) {
+    try {
+      call();
+    } catch (const CosmosException& failure) {
+      return failure.failure();
+    }
+    return Failure::Response;
+  };
+  for (const auto& start : {ChangeFeedStart::beginning(), ChangeFeedStart::now()}) {
+    ChangeFeedOptions options = from(start);
+    options.timeout = 50ms;
+    EXPECT_EQ(failure_of([&] { feed(options).next(); }), Failure::Timeout);
+  }
+  RequestOptions hurried;
+  hurried.timeout = 50ms;
+  EXPECT_EQ(failure_of([&] { container_.change_feed_lag(position, hurried); }), Failure::Timeout);
+  // Each call has its own.
+  ChangeFeedOptions options;
+  options.timeout = 50ms;
+  auto changes = feed(options);
+  EXPECT_EQ(failure_of([&] { changes.next(); }), Failure::Timeout);
+  server_->refuse_next(0, 0, 0);
+  EXPECT_EQ(drain(changes).size(), 3u);
+}
+
 TEST_F(ChangeFeedTest, AnErrorLosesNothing) {
   make_ranges(3);
   const auto written = write(20);
@@ -393,234 +361,6 @@ TEST_F(ChangeFeedTest, ScopesThatContradictEachOtherAreRefused) {
   options.feed_range = FeedRange{"", "ff"};
   EXPECT_TRUE(feed(options).next().not_modified) << "the same one may be said again";
 }
-
-TEST_F(ChangeFeedTest, ALongPollReturnsOnAWriteToAnyRange) {
-  make_ranges(3);
-  auto changes = feed(waiting(30s));
-  for (int i = 0; i < 20; ++i) {
-    auto page = std::async(std::launch::async, [&] { return changes.next(); });
-    while (server_->held_count() < 4) std::this_thread::yield();
-    const int version = server_->write(key_of(i));
-    const auto found = page.get();
-    EXPECT_THAT(versions_of(found), ElementsAre(version));
-    EXPECT_TRUE(found.waited);
-  }
-}
-
-TEST_F(ChangeFeedTest, PollsThatWereNotNeededStayAndAreNotLost) {
-  make_ranges(3);
-  auto changes = feed(waiting(30s));
-  auto first = std::async(std::launch::async, [&] { return versions_of(changes.next()); });
-  while (server_->held_count() < 4) std::this_thread::yield();
-  auto written = write(20);
-  Versions found = first.get();
-  EXPECT_LT(server_->held_count(), 4u);
-  while (found.size() < written.size()) {
-    const auto more = versions_of(changes.next());
-    found.insert(found.end(), more.begin(), more.end());
-  }
-  EXPECT_THAT(found, ::testing::UnorderedElementsAreArray(written));
-}
-
-TEST_F(ChangeFeedTest, AWaitEndsWithOnePageThatSaysSo) {
-  make_ranges(3);
-  auto changes = feed(waiting(1s));
-  const auto begun = std::chrono::steady_clock::now();
-  const auto page = changes.next();
-  EXPECT_TRUE(page.not_modified);
-  EXPECT_TRUE(page.waited);
-  EXPECT_GE(std::chrono::steady_clock::now() - begun, 500ms);
-  EXPECT_LE(std::chrono::steady_clock::now() - begun, 10s);
-  const int version = server_->write(key_of(1));
-  EXPECT_THAT(versions_of(changes.next()), ElementsAre(version));
-}
-
-TEST_F(ChangeFeedTest, AServerThatDoesNotWaitIsNotAskedOverAndOver) {
-  make_ranges(3);
-  server_->set_offers_wait(false);
-  auto changes = feed(waiting(30s));
-  const auto page = changes.next();
-  EXPECT_TRUE(page.not_modified);
-  EXPECT_FALSE(page.waited);
-  EXPECT_LE(server_->seen().size(), 12u) << "where now is, once in turn, once asked to wait";
-  const auto written = write(20);
-  EXPECT_THAT(drain(changes), ::testing::UnorderedElementsAreArray(written));
-}
-
-TEST_F(ChangeFeedTest, WaitingMeansNothingBeforeAllIsCaughtUp) {
-  make_ranges(3);
-  const auto written = write(20);
-  ChangeFeedOptions options;
-  options.wait = 30s;
-  auto changes = feed(options);
-  Versions found;
-  while (found.size() < written.size()) {
-    const auto more = versions_of(changes.next());
-    found.insert(found.end(), more.begin(), more.end());
-  }
-  EXPECT_THAT(found, ::testing::UnorderedElementsAreArray(written));
-  EXPECT_EQ(server_->held_count(), 0u);
-}
-
-TEST_F(ChangeFeedTest, ALongPollFollowsSplitsAndMerges) {
-  auto changes = feed(waiting(30s));
-  auto page = std::async(std::launch::async, [&] { return versions_of(changes.next()); });
-  while (server_->held_count() < 1) std::this_thread::yield();
-  server_->split(0);
-  while (server_->held_count() < 2) std::this_thread::yield();
-  server_->merge(0);
-  while (server_->held_count() < 2) std::this_thread::yield();
-  const int version = server_->write(key_of(1));
-  EXPECT_THAT(page.get(), ElementsAre(version));
-}
-
-TEST_F(ChangeFeedTest, ALongPollCanBeCancelled) {
-  make_ranges(3);
-  std::stop_source stop;
-  ChangeFeedOptions options = waiting(30s);
-  options.stop = stop.get_token();
-  auto changes = feed(options);
-  auto page = std::async(std::launch::async, [&] { return changes.next(); });
-  while (server_->held_count() < 4) std::this_thread::yield();
-  stop.request_stop();
-  try {
-    page.get();
-    FAIL() << "it was not cancelled";
-  } catch (const CosmosException& failure) {
-    EXPECT_EQ(failure.failure(), Failure::Cancelled);
-  }
-}
-
-TEST_F(ChangeFeedTest, AnIteratorThatEndsTakesItsPollsWithIt) {
-  make_ranges(3);
-  {
-    auto changes = feed(waiting(30s));
-    auto page = std::async(std::launch::async, [&] { return changes.next(); });
-    while (server_->held_count() < 4) std::this_thread::yield();
-    server_->write(key_of(1));
-    page.get();
-    auto moved = std::move(changes);
-  }
-  while (server_->held_count() > 0) std::this_thread::yield();
-}
-
-TEST_F(ChangeFeedTest, LagIsTheSumOverSlices) {
-  make_ranges(3);
-  write(20);
-  auto all = feed();
-  const std::string begin = all.continuation();
-  server_->set_time(1'700'000'030);
-  auto lag = container_.change_feed_lag(begin);
-  ASSERT_TRUE(lag);
-  EXPECT_EQ(lag->documents, 20u);
-  EXPECT_EQ(lag->bytes, 200u);
-  EXPECT_EQ(lag->age, 30s);
-  server_->split(0);
-  EXPECT_EQ(container_.change_feed_lag(begin)->documents, 20u);
-  drain(all);
-  lag = container_.change_feed_lag(all.continuation());
-  EXPECT_EQ(lag->documents, 0u);
-  EXPECT_EQ(lag->age, 0s);
-  server_->set_offers_lag(false);
-  EXPECT_EQ(container_.change_feed_lag(begin), std::nullopt);
-  EXPECT_THROW(container_.change_feed_lag("garbage"), CosmosException);
-}
-
-/// Writes, splits, merges, errors, and readers that are taken over in the middle of everything, as
-/// chance has it. Of all versions each is seen once and in the order of its key; of latest ones
-/// none twice, and the last of each key.
-class ChangeFeedChanceTest : public ChangeFeedTest,
-                             public ::testing::WithParamInterface<std::tuple<bool, bool>> {};
-
-TEST_P(ChangeFeedChanceTest, NothingIsLostRepeatedOrOutOfOrder) {
-  const auto [all_versions, waits] = GetParam();
-  const auto seed = std::random_device{}();
-  SCOPED_TRACE("seed " + std::to_string(seed));
-  std::mt19937 random(seed);
-  const int rounds = waits ? 5 : 40;
-  for (int round = 0; round < rounds; ++round) {
-    server_ = std::make_shared<FeedPipeline>();
-    container_ = Container(server_, "db", "c");
-    ChangeFeedOptions options;
-    options.page_size = 1 + random() % 5;
-    if (waits) options.wait = 1s;
-    if (all_versions) {
-      options.mode = ChangeFeedMode::AllVersionsAndDeletes;
-      options.start = ChangeFeedStart::now();
-    }
-    std::optional<ChangeFeedIterator> reader(feed(options));
-    std::string position = reader->continuation();
-    std::map<std::string, Versions> written, found;
-    const auto read_page = [&] {
-      try {
-        const auto page = reader->next();
-        position = page.continuation;
-        for (const std::string_view item : page) {
-          const auto change = nlohmann::json::parse(item);
-          found[change["key"].dump()].push_back(change["version"].get<int>());
-        }
-        return !page.not_modified;
-      } catch (const CosmosException& failure) {
-        EXPECT_EQ(failure.status(), 500);
-        return true;
-      }
-    };
-    if (waits) read_page();  // From then on it polls.
-    for (int step = 0; step < 150; ++step) {
-      const std::size_t range = random() % server_->range_count();
-      switch (random() % 12) {
-        case 0:
-          if (server_->range_count() < 12) server_->split(range);
-          break;
-        case 1:
-          if (range + 1 < server_->range_count()) server_->merge(range);
-          break;
-        case 2:
-          server_->refuse_next(1, 500, 0);
-          break;
-        case 3:
-          if (waits && random() % 4 != 0) break;
-          options.start =
-              ChangeFeedStart::continuation(random() % 2 ? position : reader->continuation());
-          reader.emplace(feed(options));
-          break;
-        case 4:
-        case 5:
-        case 6:
-        case 7:
-          // A call that would wait is mostly made when there is something.
-          if (!waits || random() % 50 != 0) {
-            const std::string key = key_of(static_cast<int>(random() % 15));
-            written[key].push_back(server_->write(key));
-          }
-          read_page();
-          break;
-        default: {
-          const std::string key = key_of(static_cast<int>(random() % 15));
-          written[key].push_back(server_->write(key));
-        }
-      }
-    }
-    server_->refuse_next(0, 0, 0);
-    options.start = ChangeFeedStart::continuation(position);
-    options.wait.reset();
-    reader.emplace(feed(options));
-    while (read_page()) {
-    }
-    if (all_versions) {
-      ASSERT_EQ(found, written) << "round " << round;
-      continue;
-    }
-    for (const auto& [key, versions] : written) {
-      ASSERT_FALSE(found[key].empty()) << "round " << round;
-      ASSERT_EQ(found[key].back(), versions.back()) << "round " << round;
-      ASSERT_TRUE(std::ranges::is_sorted(found[key], std::less_equal<>{})) << "round " << round;
-    }
-  }
-}
-
-INSTANTIATE_TEST_SUITE_P(Modes, ChangeFeedChanceTest,
-                         ::testing::Combine(::testing::Bool(), ::testing::Bool()));
 
 }  // namespace
 }  // namespace orrery::client

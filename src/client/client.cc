@@ -6,30 +6,12 @@
 #include "base/header_name.h"
 #include "client/offer.h"
 #include "client/pipeline.h"
+#include "client/refusal.h"
+#include "client/regions.h"
 #include "client/resource.h"
 #include "protocol/headers.h"
 
 namespace orrery::client {
-namespace {
-
-ConsistencyLevel consistency_of(const std::string& name) {
-  if (name == "Strong") return ConsistencyLevel::Strong;
-  if (name == "BoundedStaleness") return ConsistencyLevel::BoundedStaleness;
-  if (name == "ConsistentPrefix") return ConsistencyLevel::ConsistentPrefix;
-  if (name == "Eventual") return ConsistencyLevel::Eventual;
-  return ConsistencyLevel::Session;
-}
-
-std::vector<Region> regions_of(const json::Value& list) {
-  std::vector<Region> regions;
-  for (json::Reader reader(list); reader.next();) {
-    const json::Value region = reader.value();
-    regions.push_back({string_at(region, "name"), string_at(region, "databaseAccountEndpoint")});
-  }
-  return regions;
-}
-
-}  // namespace
 
 CosmosClient::CosmosClient(std::string endpoint, const Credential& credential,
                            ClientOptions options)
@@ -98,14 +80,9 @@ Pages<Page<DatabaseProperties>> CosmosClient::query_databases(const Query& query
 
 Response<AccountProperties> CosmosClient::read_account(const RequestOptions& options) const {
   Answer answer = pipeline_->send(Call{.type = "", .link = ""}, options);
-  const json::Value body = body_of(answer);
-  AccountProperties account;
-  account.id = string_at(body, "id");
-  account.consistency =
-      consistency_of(string_at(body.member("userConsistencyPolicy"), "defaultConsistencyLevel"));
-  account.writable_regions = regions_of(body.member("writableLocations"));
-  account.readable_regions = regions_of(body.member("readableLocations"));
-  return respond(answer, std::move(account));
+  auto account = parse_account(answer.body);
+  if (!account) throw failure_of(Failure::Network, account.error().message(), answer.diagnostics);
+  return respond(answer, std::move(*account));
 }
 
 Pages<Page<Offer>> CosmosClient::list_offers(const ListOptions& options) const {

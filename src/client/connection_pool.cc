@@ -130,7 +130,10 @@ struct ConnectionPool::Connection {
 };
 
 ConnectionPool::ConnectionPool(LinkOptions options, std::size_t connections_max)
-    : options_(std::move(options)), connections_max_(std::max<std::size_t>(connections_max, 1)) {}
+    : options_(std::move(options)), connections_max_(std::max<std::size_t>(connections_max, 1)) {
+  // What is made first is taken down last: so a client may be one of the program's globals.
+  init_libcurl();
+}
 
 ConnectionPool::~ConnectionPool() = default;
 

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -60,7 +61,8 @@ ContainerProperties ContainerProperties::from_json(std::string_view json) {
   properties.id = string_at(body, "id");
   properties.partition_key_paths = paths_of(body.member("partitionKey"));
   if (const json::Value ttl = body.member("defaultTtl"); ttl.is_number()) {
-    properties.default_ttl = static_cast<int>(ttl.as_number().real);
+    properties.default_ttl =
+        static_cast<int>(std::clamp(ttl.as_number().real, -2147483648.0, 2147483647.0));
   }
   properties.indexing_policy = text_at(body, "indexingPolicy");
   properties.unique_key_policy = text_at(body, "uniqueKeyPolicy");

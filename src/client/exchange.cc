@@ -6,7 +6,10 @@
 
 #include <fmt/format.h>
 
+#include "client/call_time.h"
 #include "client/refusal.h"
+#include "client/resource.h"
+#include "json/value.h"
 #include "protocol/headers.h"
 #include "protocol/http_date.h"
 #include "protocol/resource_path.h"
@@ -27,10 +30,11 @@ constexpr milliseconds kMisdirectedWait{1000};
 constexpr int kMisdirectedMax = 30;
 /// A doubling wait stays below this.
 constexpr milliseconds kLostWaitMax{10'000};
-/// Longer than anybody waits, and short enough to be added to a time.
-constexpr milliseconds kTimeMax = std::chrono::hours(24 * 365);
-/// Reads whose session is not available: in the write region, there once more, and without it.
-constexpr int kSessionAttemptsMax = 3;
+// Reads whose session is not available are sent to the write region, and there once more.
+constexpr int kSessionAttemptsMax = 2;
+constexpr std::string_view kSessionAdvice =
+    "The server lacks what this client has read or written before. If its data was restored or "
+    "made anew, a new client begins a new session.";
 
 std::string_view consistency_text(ConsistencyLevel level) {
   switch (level) {
@@ -152,12 +156,13 @@ void Exchange::prepare(TimePoint now) {
   activity_id_ = surroundings_.chance.uuid();
 
   const Endpoint& endpoint = *region_->endpoint;
+  const Call& call = current();
   std::string& head = outgoing_.head;
   head.clear();
   head.reserve(1024);
-  head.append(call_.method).append(" ").append(endpoint.base_path).append("/");
-  if (!call_.link.empty()) head.append(percent_encode_path(call_.link));
-  if (call_.list) head.append(call_.link.empty() ? "" : "/").append(call_.type);
+  head.append(call.method).append(" ").append(endpoint.base_path).append("/");
+  if (!call.link.empty()) head.append(percent_encode_path(call.link));
+  if (call.list) head.append(call.link.empty() ? "" : "/").append(call.type);
   head.append(" HTTP/1.1\r\n");
   append_header(head, headers::kHost.text, endpoint.authority);
   head.append(surroundings_.standing_headers);
@@ -165,13 +170,13 @@ void Exchange::prepare(TimePoint now) {
   if (step_ == Step::Failed) return;
   head.append("\r\n");
   outgoing_.endpoint = region_->endpoint;
-  outgoing_.body = call_.body;
-  outgoing_.head_only = call_.method == "HEAD";
-  outgoing_.waits = waits_for_news_;
+  outgoing_.body = call.body;
+  outgoing_.head_only = call.method == "HEAD";
+  outgoing_.waits = waits_for_news_ && !container_read_;
 }
 
 bool Exchange::wants_session() const {
-  if (call_.container.empty() || call_.writes || without_session_) return false;
+  if (current().container.empty() || call_.writes) return false;
   const auto level = options_.consistency                ? options_.consistency
                      : surroundings_.options.consistency ? surroundings_.options.consistency
                                                          : surroundings_.regions.consistency();
@@ -180,15 +185,12 @@ bool Exchange::wants_session() const {
 }
 
 void Exchange::append_headers(std::string& head, std::string_view date) {
-  const auto given = [this](HeaderName name) -> const std::string* {
-    const std::string* value = find_header(options_.headers, name.text);
-    return value != nullptr ? value : find_header(call_.headers, name.text);
-  };
+  const Call& call = current();
   append_header(head, headers::kXDate.text, date);
   // An offer is signed by its id alone, in lower case; everything else by its link.
   std::string offer;
-  std::string_view link = call_.link;
-  if (call_.type == "offers" && link.starts_with("offers/")) {
+  std::string_view link = call.link;
+  if (call.type == "offers" && link.starts_with("offers/")) {
     offer = link.substr(7);
     std::ranges::transform(offer, offer.begin(), [](char c) {
       return c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c;
@@ -196,11 +198,16 @@ void Exchange::append_headers(std::string& head, std::string_view date) {
     link = offer;
   }
   append_header(head, headers::kAuthorization.text,
-                surroundings_.account.authorization(call_.method, call_.type, link, date));
-  if (given(headers::kVersion) == nullptr) {
+                surroundings_.account.authorization(call.method, call.type, link, date));
+  append_header(head, headers::kActivityId.text, activity_id_);
+  const auto given = [this](HeaderName name) -> const std::string* {
+    const std::string* value = find_header(options_.headers, name.text);
+    return value != nullptr ? value : find_header(call_.headers, name.text);
+  };
+  if (container_read_ || given(headers::kVersion) == nullptr) {
     append_header(head, headers::kVersion.text, kApiVersion);
   }
-  append_header(head, headers::kActivityId.text, activity_id_);
+  if (container_read_) return;  // What else is to be said is about the documents in it.
   const auto level =
       options_.consistency ? options_.consistency : surroundings_.options.consistency;
   if (level && !call_.container.empty() && !call_.writes) {
@@ -215,6 +222,9 @@ void Exchange::append_headers(std::string& head, std::string_view date) {
     }
   } else if (wants_session() && given(headers::kSessionToken) == nullptr) {
     const std::string* range = given(headers::kPartitionKeyRangeId);
+    // First this, then the token: should another container take the place in between, the token is
+    // at least as new as the rid.
+    session_rid_ = surroundings_.sessions.rid(call_.container);
     const std::string token = surroundings_.sessions.token(
         call_.container, range != nullptr ? std::string_view(*range) : std::string_view());
     if (!token.empty()) append_header(head, headers::kSessionToken.text, token);
@@ -271,11 +281,12 @@ void Exchange::judge_reply(Reply reply, TimePoint now) {
   const int status = reply.status;
   const int sub_status = diagnostics_.attempts.back().sub_status;
   const bool session_missed = status == 404 && sub_status == 1002;
-  if (!call_.container.empty() && !session_missed) {
+  if (!current().container.empty() && !session_missed) {
     surroundings_.sessions.remember(call_.container, reply.header(headers::kContentPath),
                                     reply.header(headers::kSessionToken));
   }
-  if (is_answer(status)) {
+  if (container_read_ && status >= 200 && status < 300) return judge_container(reply, now);
+  if (!container_read_ && is_answer(status)) {
     diagnostics_.duration = duration_cast<microseconds>(now - begun_);
     static_cast<ResponseInfo&>(answer_) = info_of(reply, std::move(diagnostics_));
     answer_.body = std::move(reply.body);
@@ -288,12 +299,12 @@ void Exchange::judge_reply(Reply reply, TimePoint now) {
       again = (sub_status == 3 || sub_status == 1008) && again_elsewhere(sub_status, now);
       break;
     case 404:
-      again = session_missed && again_for_session(now);
+      again = session_missed && again_for_session(reply, now);
       break;
     case 408:
     case 503:
       // Some of it may have been done before the server gave up.
-      again = call_.repeatable && again_after_loss(false, now);
+      again = current().repeatable && again_after_loss(false, now);
       break;
     case 429:
       again = again_after_throttling(reply, now);
@@ -304,7 +315,10 @@ void Exchange::judge_reply(Reply reply, TimePoint now) {
     default:
       break;
   }
-  if (!again) refuse(reply, now);
+  if (again) return;
+  // Whoever may not look at the container has still to hear what became of the read.
+  const bool says_nothing = container_read_ && status != 404;
+  refuse(says_nothing ? session_refusal_ : reply, now);
 }
 
 void Exchange::judge_no_answer(const Outcome& outcome, TimePoint now) {
@@ -314,7 +328,7 @@ void Exchange::judge_no_answer(const Outcome& outcome, TimePoint now) {
     surroundings_.regions.unreachable(*region_, now);
   }
   const bool worth_it = outcome.no_answer != NoAnswer::Distrusted;
-  const bool harmless = call_.repeatable || !outcome.sent;
+  const bool harmless = current().repeatable || !outcome.sent;
   if (worth_it && harmless && again_after_loss(outcome.broke_idle, now)) return;
   fail(outcome.no_answer == NoAnswer::TimedOut ? Failure::Timeout : Failure::Network, outcome.words,
        now);
@@ -368,9 +382,9 @@ bool Exchange::again_elsewhere(int sub_status, TimePoint now) {
   return true;
 }
 
-bool Exchange::again_for_session(TimePoint now) {
-  if (call_.container.empty() || call_.writes) return false;
-  if (++session_count_ > kSessionAttemptsMax) return false;
+bool Exchange::again_for_session(const Reply& reply, TimePoint now) {
+  if (current().container.empty() || call_.writes) return false;
+  ++session_count_;
   if (session_count_ == 1) {
     // The write region has everything. If this was it, it may be catching up.
     const bool is_there = surroundings_.regions.is_write_region(*region_);
@@ -379,14 +393,27 @@ bool Exchange::again_for_session(TimePoint now) {
     if (!is_there) return again_after(milliseconds(0), now);
     ++session_count_;
   }
-  if (session_count_ == 2) {
+  if (session_count_ == kSessionAttemptsMax) {
     return again_after(jittered(surroundings_.options.retry.first_wait), now);
   }
-  // A position that the write region never reaches is one of a container that is gone.
-  if (options_.session_token || without_session_) return false;
-  surroundings_.sessions.forget(call_.container);
-  without_session_ = true;
+  // A position that the write region does not have is one of a container that is gone, if another
+  // has its name now. If not, to read without it would show what is older than what was seen.
+  const bool may_ask =
+      session_count_ == kSessionAttemptsMax + 1 && !options_.session_token && !session_rid_.empty();
+  if (!may_ask) return false;
+  session_refusal_ = reply;
+  container_read_ = std::make_unique<const Call>(Call{.type = "colls", .link = call_.container});
   return again_after(milliseconds(0), now);
+}
+
+/// What has the container's name now.
+void Exchange::judge_container(const Reply& reply, TimePoint now) {
+  const auto body = json::Value::parse(reply.body);
+  const std::string rid = body ? string_at(*body, "_rid") : std::string();
+  container_read_ = nullptr;
+  const bool is_another = !rid.empty() && rid != session_rid_;
+  if (is_another) surroundings_.sessions.begin_anew(call_.container, session_rid_, rid);
+  if (!is_another || !again_after(milliseconds(0), now)) refuse(session_refusal_, now);
 }
 
 milliseconds Exchange::jittered(milliseconds wait) {
@@ -404,7 +431,10 @@ bool Exchange::again_after(milliseconds wait, TimePoint now) {
 
 void Exchange::refuse(const Reply& reply, TimePoint now) {
   diagnostics_.duration = duration_cast<microseconds>(now - begun_);
-  failure_ = std::make_exception_ptr(refusal_of(reply, diagnostics_));
+  const bool is_own_session =
+      reply.status == 404 && sub_status_of(reply) == 1002 && !options_.session_token;
+  failure_ = std::make_exception_ptr(
+      refusal_of(reply, diagnostics_, is_own_session ? kSessionAdvice : std::string_view()));
   step_ = Step::Failed;
 }
 

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <exception>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -80,6 +81,7 @@ class Exchange {
 
  private:
   void judge_reply(Reply reply, TimePoint now);
+  void judge_container(const Reply& reply, TimePoint now);
   void judge_no_answer(const Outcome& outcome, TimePoint now);
   bool is_answer(int status) const;
 
@@ -88,9 +90,11 @@ class Exchange {
   bool again_after_conflict(TimePoint now);
   bool again_after_loss(bool at_once, TimePoint now);
   bool again_elsewhere(int sub_status, TimePoint now);
-  bool again_for_session(TimePoint now);
+  bool again_for_session(const Reply& reply, TimePoint now);
   bool again_after(std::chrono::milliseconds wait, TimePoint now);
 
+  /// What the next attempt sends.
+  const Call& current() const { return container_read_ ? *container_read_ : call_; }
   std::chrono::milliseconds jittered(std::chrono::milliseconds wait);
   bool goes_to_write_region() const { return call_.writes || prefers_write_region_; }
   bool wants_session() const;
@@ -126,7 +130,11 @@ class Exchange {
   int misdirected_count_ = 0;
   int session_count_ = 0;
   bool prefers_write_region_ = false;
-  bool without_session_ = false;
+  std::string session_rid_;  // The container whose session was sent last; empty: not known.
+  // Set while it is asked whether another container has the name now, with the refusal that gave
+  // rise to it.
+  std::unique_ptr<const Call> container_read_;
+  Reply session_refusal_;
 
   Diagnostics diagnostics_;
   Answer answer_;

@@ -1,19 +1,16 @@
 #include "client/exchange.h"
 
-#include <optional>
 #include <string>
 #include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "protocol/well_known_key.h"
+#include "client/test_exchange.h"
 
 namespace orrery::client {
 namespace {
 
-using namespace std::chrono_literals;
-using std::chrono::milliseconds;
 using ::testing::AllOf;
 using ::testing::EndsWith;
 using ::testing::Ge;
@@ -21,88 +18,6 @@ using ::testing::HasSubstr;
 using ::testing::Le;
 using ::testing::Not;
 using ::testing::StartsWith;
-
-using Step = Exchange::Step;
-
-constexpr UnixSeconds kTime = 1'743'508'800;  // Tue, 01 Apr 2025 12:00:00 GMT
-const std::string kStars = "dbs/sky/colls/stars";
-
-Outcome answered(int status, int sub_status = 0, HeaderList headers = {}, std::string body = {}) {
-  Outcome outcome;
-  outcome.reply.status = status;
-  outcome.reply.headers = std::move(headers);
-  if (sub_status != 0) {
-    outcome.reply.headers.emplace_back("x-ms-substatus", std::to_string(sub_status));
-  }
-  outcome.reply.body = std::move(body);
-  return outcome;
-}
-
-Outcome lost(bool broke_idle = false) {
-  Outcome outcome = Outcome::failed(NoAnswer::Broken, "no answer from x: it broke", true);
-  outcome.broke_idle = broke_idle;
-  return outcome;
-}
-
-Outcome unreachable() {
-  return Outcome::failed(NoAnswer::Unreachable, "no connection to x: refused", false);
-}
-
-class ExchangeTest : public ::testing::Test {
- protected:
-  ExchangeTest() { client_options.discover_endpoints = false; }
-
-  void begin() {
-    if (!surroundings) {
-      surroundings.emplace("http://given:1/", credential, client_options, clock, 7);
-    }
-    exchange.emplace(*surroundings, call, options, now);
-  }
-  void begin_with_regions() {
-    client_options.discover_endpoints = true;
-    surroundings.emplace("http://given:1/", credential, client_options, clock, 7);
-    AccountProperties account;
-    account.writable_regions = {{"West", "http://west:1/"}};
-    account.readable_regions = {{"East", "http://east:1/"}, {"West", "http://west:1/"}};
-    surroundings->regions.update(account);
-    begin();
-  }
-  /// Sends the next attempt, and returns what went out.
-  std::string send(Outcome outcome) {
-    EXPECT_EQ(exchange->step(), Step::Send);
-    exchange->prepare(now);
-    EXPECT_EQ(exchange->step(), Step::Send);
-    sent_to = exchange->outgoing().endpoint->url;
-    std::string head = exchange->outgoing().head;
-    exchange->judge(std::move(outcome), now);
-    return head;
-  }
-  /// Waits as the exchange asks for, and says how long.
-  milliseconds wait() {
-    EXPECT_EQ(exchange->step(), Step::Wait);
-    now += exchange->wait();
-    exchange->waited(now);
-    return exchange->wait();
-  }
-  CosmosException failure() {
-    EXPECT_EQ(exchange->step(), Step::Failed);
-    try {
-      std::rethrow_exception(exchange->take_failure());
-    } catch (const CosmosException& thrown) {
-      return thrown;
-    }
-  }
-
-  ManualClock clock{kTime};
-  Exchange::TimePoint now{1000h};
-  Credential credential = Credential::key(std::string(kWellKnownKey));
-  ClientOptions client_options;
-  Call call{.type = "docs", .link = kStars + "/docs/deneb", .container = kStars};
-  RequestOptions options;
-  std::optional<Surroundings> surroundings;
-  std::optional<Exchange> exchange;
-  std::string sent_to;
-};
 
 // ── what is sent ─────────────────────────────────────────────────────────────────────────────────
 
@@ -389,34 +304,6 @@ TEST_F(ExchangeTest, CertificateThatDoesNotHoldIsNotTriedAgain) {
   EXPECT_EQ(failure().failure(), Failure::Network);
 }
 
-TEST_F(ExchangeTest, LossMovesToTheNextRegionAtOnce) {
-  begin_with_regions();
-  send(answered(503));
-  EXPECT_EQ(sent_to, "http://east:1");
-  send(lost());
-  EXPECT_EQ(sent_to, "http://west:1");
-  send(unreachable());
-  EXPECT_EQ(sent_to, "http://given:1");
-  EXPECT_EQ(exchange->step(), Step::Wait) << "all were tried";
-  wait();
-  send(answered(200));
-  EXPECT_EQ(sent_to, "http://east:1");
-}
-
-TEST_F(ExchangeTest, UnreachableEndpointOfTheAccountFallsBackToTheGivenOne) {
-  begin_with_regions();
-  call.writes = true;
-  call.repeatable = false;
-  begin();
-  send(unreachable());
-  EXPECT_EQ(sent_to, "http://west:1");
-  send(answered(200));
-  EXPECT_EQ(sent_to, "http://given:1");
-  begin();
-  send(answered(200));
-  EXPECT_EQ(sent_to, "http://given:1") << "remembered";
-}
-
 // ── time and cancellation ────────────────────────────────────────────────────────────────────────
 
 TEST_F(ExchangeTest, AttemptHasItsTimeAndTheCallHasItsOwn) {
@@ -467,145 +354,6 @@ TEST_F(ExchangeTest, CancellationEndsIt) {
   send(answered(429));
   exchange->cancel(now);
   EXPECT_EQ(failure().failure(), Failure::Cancelled);
-}
-
-// ── regions and the account ──────────────────────────────────────────────────────────────────────
-
-TEST_F(ExchangeTest, AccountIsAskedBeforeTheFirstRequest) {
-  client_options.discover_endpoints = true;
-  begin();
-  EXPECT_EQ(exchange->step(), Step::Discover);
-  EXPECT_FALSE(exchange->must_rediscover());
-  exchange->discovered(now);
-  send(answered(200));
-  EXPECT_EQ(sent_to, "http://given:1") << "the account did not answer";
-}
-
-TEST_F(ExchangeTest, WriteForbiddenAsksTheAccountAgain) {
-  begin_with_regions();
-  call.writes = true;
-  begin();
-  send(answered(403, 3));
-  EXPECT_EQ(sent_to, "http://west:1");
-  ASSERT_EQ(exchange->step(), Step::Discover);
-  EXPECT_TRUE(exchange->must_rediscover());
-  AccountProperties moved;
-  moved.writable_regions = {{"East", "http://east:1/"}};
-  moved.readable_regions = {{"East", "http://east:1/"}, {"West", "http://west:1/"}};
-  surroundings->regions.update(moved);
-  exchange->discovered(now);
-  send(answered(201));
-  EXPECT_EQ(sent_to, "http://east:1");
-  EXPECT_EQ(exchange->step(), Step::Answered);
-}
-
-TEST_F(ExchangeTest, FailoverThatTakesLongIsWaitedFor) {
-  begin_with_regions();
-  call.writes = true;
-  begin();
-  send(answered(403, 3));
-  exchange->discovered(now);
-  int attempts = 1;
-  for (; exchange->step() != Step::Failed; ++attempts) {
-    send(answered(403, 3));
-    if (exchange->step() == Step::Failed) break;
-    exchange->discovered(now);
-    EXPECT_THAT(wait(), AllOf(Ge(500ms), Le(1000ms)));
-  }
-  EXPECT_EQ(failure().status(), 403);
-  EXPECT_EQ(attempts, 30);
-}
-
-TEST_F(ExchangeTest, RegionThatIsGoneIsLeft) {
-  begin_with_regions();
-  send(answered(403, 1008));
-  EXPECT_EQ(sent_to, "http://east:1");
-  ASSERT_EQ(exchange->step(), Step::Discover);
-  exchange->discovered(now);
-  send(answered(200));
-  EXPECT_EQ(sent_to, "http://west:1");
-}
-
-TEST_F(ExchangeTest, WithoutDiscoveryWriteForbiddenIsThrown) {
-  begin();
-  send(answered(403, 3));
-  EXPECT_EQ(failure().sub_status(), 3);
-}
-
-// ── sessions ─────────────────────────────────────────────────────────────────────────────────────
-
-TEST_F(ExchangeTest, SessionIsRememberedAndSentWithReads) {
-  call.method = "POST";
-  call.writes = true;
-  begin();
-  EXPECT_THAT(
-      send(answered(201, 0, {{"x-ms-session-token", "0:-1#42"}, {"x-ms-content-path", "rid"}})),
-      Not(HasSubstr("x-ms-session-token")));
-  call.method = "GET";
-  call.writes = false;
-  begin();
-  EXPECT_THAT(send(answered(200)), HasSubstr("x-ms-session-token: 0:-1#42\r\n"));
-  call.headers = {{"x-ms-documentdb-partitionkeyrangeid", "0"}};
-  begin();
-  EXPECT_THAT(send(answered(200)), HasSubstr("x-ms-session-token: 0:-1#42\r\n"));
-  call.writes = true;
-  begin();
-  EXPECT_THAT(send(answered(200)), Not(HasSubstr("x-ms-session-token")))
-      << "writes go to where everything is";
-}
-
-TEST_F(ExchangeTest, RefusalsTellOfTheSessionToo) {
-  begin();
-  send(answered(404, 0, {{"x-ms-session-token", "0:-1#9"}}));
-  begin();
-  EXPECT_THAT(send(answered(200)), HasSubstr("x-ms-session-token: 0:-1#9\r\n"));
-}
-
-TEST_F(ExchangeTest, ExplicitSessionTokenWins) {
-  begin();
-  surroundings->sessions.remember(kStars, "", "0:-1#42");
-  options.session_token = "0:-1#7";
-  begin();
-  EXPECT_THAT(send(answered(200)), HasSubstr("x-ms-session-token: 0:-1#7\r\n"));
-  options.session_token = "";
-  begin();
-  EXPECT_THAT(send(answered(200)), Not(HasSubstr("x-ms-session-token")));
-}
-
-TEST_F(ExchangeTest, OtherConsistencyNeedsNoSession) {
-  begin();
-  surroundings->sessions.remember(kStars, "", "0:-1#42");
-  options.consistency = ConsistencyLevel::Eventual;
-  begin();
-  const std::string head = send(answered(200));
-  EXPECT_THAT(head, HasSubstr("x-ms-consistency-level: Eventual\r\n"));
-  EXPECT_THAT(head, Not(HasSubstr("x-ms-session-token")));
-}
-
-TEST_F(ExchangeTest, SessionThatIsNotAvailableIsLookedForInTheWriteRegion) {
-  begin_with_regions();
-  surroundings->sessions.remember(kStars, "", "0:-1#42");
-  send(answered(404, 1002));
-  EXPECT_EQ(sent_to, "http://east:1");
-  EXPECT_THAT(send(answered(404, 1002)), HasSubstr("x-ms-session-token: 0:-1#42"));
-  EXPECT_EQ(sent_to, "http://west:1");
-  wait();
-  EXPECT_THAT(send(answered(404, 1002)), HasSubstr("x-ms-session-token: 0:-1#42"));
-  EXPECT_EQ(sent_to, "http://west:1");
-  // The write region has everything: the position is one of a container that is gone.
-  EXPECT_THAT(send(answered(200)), Not(HasSubstr("x-ms-session-token")));
-  EXPECT_EQ(exchange->step(), Step::Answered);
-  begin();
-  EXPECT_THAT(send(answered(200)), Not(HasSubstr("x-ms-session-token")));
-}
-
-TEST_F(ExchangeTest, ExplicitSessionThatIsNotAvailableIsThrown) {
-  options.session_token = "0:-1#99";
-  begin();
-  send(answered(404, 1002));
-  wait();
-  EXPECT_THAT(send(answered(404, 1002)), HasSubstr("x-ms-session-token: 0:-1#99"));
-  EXPECT_EQ(failure().sub_status(), 1002);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <climits>
 #include <cstdint>
 #include <mutex>
 
@@ -21,28 +22,64 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-/// What libcurl says of a connection that was not made, as an outcome. Nothing was sent.
-Outcome not_connected(const Endpoint& endpoint, CURLcode code) {
-  const auto why = [code] {
-    switch (code) {
-      case CURLE_OPERATION_TIMEDOUT:
-      case CURLE_COULDNT_RESOLVE_HOST:
-      case CURLE_COULDNT_RESOLVE_PROXY:
-      case CURLE_COULDNT_CONNECT:
-      case CURLE_SSL_CONNECT_ERROR:
-      case CURLE_RECV_ERROR:
-      case CURLE_SEND_ERROR:
-      case CURLE_GOT_NOTHING:
-      case CURLE_OUT_OF_MEMORY:
-        return NoAnswer::Unreachable;
-      default:
-        // A certificate that does not hold, a file of certificates that is none, and the like: it
-        // will not be better the next time.
-        return NoAnswer::Distrusted;
-    }
-  };
+NoAnswer kind_of(CURLcode code) {
+  switch (code) {
+    case CURLE_OPERATION_TIMEDOUT:
+    case CURLE_COULDNT_RESOLVE_HOST:
+    case CURLE_COULDNT_RESOLVE_PROXY:
+    case CURLE_COULDNT_CONNECT:
+    case CURLE_SSL_CONNECT_ERROR:
+    case CURLE_RECV_ERROR:
+    case CURLE_SEND_ERROR:
+    case CURLE_GOT_NOTHING:
+    case CURLE_OUT_OF_MEMORY:
+      return NoAnswer::Unreachable;
+    default:
+      // A certificate that does not hold, a file of certificates that is none, and the like: it
+      // will not be better the next time.
+      return NoAnswer::Distrusted;
+  }
+}
+
+/// What whoever reads it can do about it.
+std::string advice_for(CURLcode code, const Endpoint& endpoint) {
+  switch (code) {
+    case CURLE_PEER_FAILED_VERIFICATION:
+      return fmt::format(
+          ". If you know this server, name the PEM file of who signed its certificate in "
+          "certificate_file: Orrery's own is at {}/_explorer/emulator.pem. On your own machine "
+          "verify_certificate = false will do, or http instead of https",
+          endpoint.url);
+    case CURLE_SSL_CACERT_BADFILE:
+      return ". certificate_file must name a readable PEM file with at least one certificate";
+    case CURLE_SSL_CONNECT_ERROR:
+      return ". Does the server speak https at this port?";
+    default:
+      return {};
+  }
+}
+
+/// What libcurl says of a connection that was not made, as an outcome. Nothing was sent. `details`
+/// is what it has to add to the code; often more than the code tells.
+Outcome not_connected(const Endpoint& endpoint, CURLcode code, std::string_view details = {}) {
+  while (details.ends_with('\n') || details.ends_with('.')) details.remove_suffix(1);
   return Outcome::failed(
-      why(), fmt::format("no connection to {}: {}", endpoint.url, curl_easy_strerror(code)), false);
+      kind_of(code),
+      fmt::format("no connection to {}: {}{}", endpoint.url,
+                  details.empty() ? curl_easy_strerror(code) : details, advice_for(code, endpoint)),
+      false);
+}
+
+/// As libcurl would do it, but closed in programs that this one starts.
+curl_socket_t open_socket(void*, curlsocktype, curl_sockaddr* address) {
+  const int descriptor =
+      ::socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+  return descriptor >= 0 ? descriptor : CURL_SOCKET_BAD;
+}
+
+/// libcurl takes 0 for its own default, and ignores what is no int.
+long connect_time_max_ms(milliseconds time) {
+  return static_cast<long>(std::clamp<milliseconds::rep>(time.count(), 1, INT_MAX));
 }
 
 }  // namespace
@@ -69,6 +106,7 @@ void Wake::silence() noexcept {
 }
 
 struct Link::Handles {
+  std::array<char, CURL_ERROR_SIZE> details{};  // Written by libcurl while it connects.
   CURL* easy = nullptr;
   CURLM* multi = nullptr;
   bool owns_multi = false;
@@ -96,8 +134,13 @@ Link::Link(EndpointPtr endpoint, const LinkOptions& options)
   curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
   curl_easy_setopt(easy, CURLOPT_TCP_NODELAY, 1L);
   curl_easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
-  curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS,
-                   static_cast<long>(options.connect_time_max.count()));
+  curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, connect_time_max_ms(options.connect_time_max));
+  curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, handles_->details.data());
+  curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, &open_socket);
+#if LIBCURL_VERSION_NUM >= 0x075700
+  // A name that is still being looked up does not hold up who has given up waiting for it.
+  curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
+#endif
   curl_easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, options.verify_certificate ? 1L : 0L);
   curl_easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, options.verify_certificate ? 2L : 0L);
   if (!options.certificate_file.empty()) {
@@ -144,7 +187,9 @@ void Link::open_in(void* multi) {
 }
 
 Outcome Link::opened(int code) {
-  if (code != CURLE_OK) return not_connected(*endpoint_, static_cast<CURLcode>(code));
+  if (code != CURLE_OK) {
+    return not_connected(*endpoint_, static_cast<CURLcode>(code), handles_->details.data());
+  }
   curl_socket_t socket = CURL_SOCKET_BAD;
   curl_easy_getinfo(handles_->easy, CURLINFO_ACTIVESOCKET, &socket);
   if (socket == CURL_SOCKET_BAD) return not_connected(*endpoint_, CURLE_COULDNT_CONNECT);

@@ -1,5 +1,6 @@
 #include "client/offer.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "client/call_time.h"
@@ -13,7 +14,8 @@ std::optional<std::int64_t> integer_at(const json::Value& object, std::string_vi
   const json::Value value = object.member(member);
   if (!value.is_number()) return {};
   const json::Number number = value.as_number();
-  return number.is_integer ? number.integer : static_cast<std::int64_t>(number.real);
+  return number.is_integer ? number.integer
+                           : static_cast<std::int64_t>(std::clamp(number.real, -1e15, 1e15));
 }
 
 void check_one_of_two(const Throughput& throughput) {

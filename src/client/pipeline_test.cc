@@ -16,18 +16,13 @@ namespace {
 
 using namespace std::chrono_literals;
 using std::chrono::steady_clock;
+using test::account_of;
 using test::http_response;
 using test::SeenRequest;
 using test::TestHttpServer;
 using ::testing::HasSubstr;
 
 const std::string kStars = "dbs/sky/colls/stars";
-
-std::string account_of(const std::string& url) {
-  const std::string list = R"([{"name":"Local","databaseAccountEndpoint":")" + url + R"(/"}])";
-  return R"({"id":"test","writableLocations":)" + list + R"(,"readableLocations":)" + list +
-         R"(,"userConsistencyPolicy":{"defaultConsistencyLevel":"Session"}})";
-}
 
 /// Both ways of sending, as one.
 class PipelineTest : public ::testing::TestWithParam<bool> {
@@ -406,51 +401,6 @@ TEST(Pipeline, ThousandLongPollsAtOnce) {
   gate.open();
   EXPECT_TRUE(test::eventually([&] { return answered == kCount; }));
   EXPECT_EQ(failed, 0);
-}
-
-TEST(Pipeline, CallsUnderWayAreCancelledWhenTheClientIsDropped) {
-  test::Gate gate;
-  TestHttpServer server([&](const SeenRequest&) {
-    gate.pass();
-    return http_response(200, "{}");
-  });
-  for (const bool discover : {false, true}) {
-    ClientOptions options;
-    options.discover_endpoints = discover;
-    auto pipeline =
-        Pipeline::make(server.url(), Credential::key(std::string(kWellKnownKey)), options);
-    std::atomic<int> cancelled{0};
-    const auto before = server.request_count();
-    for (int i = 0; i < 3; ++i) {
-      pipeline->send_async({.type = "dbs", .link = "dbs/sky"}, {},
-                           [&](Answer, std::exception_ptr failure) {
-                             try {
-                               std::rethrow_exception(failure);
-                             } catch (const CosmosException& thrown) {
-                               cancelled += thrown.failure() == Failure::Cancelled ? 1 : 0;
-                             }
-                           });
-    }
-    EXPECT_TRUE(test::eventually([&] { return server.request_count() > before; }));
-    pipeline.reset();
-    EXPECT_EQ(cancelled, 3);
-  }
-  gate.open();
-}
-
-TEST(Pipeline, MayBeDroppedByACallback) {
-  TestHttpServer server([](const SeenRequest& request) {
-    return http_response(200, request.target == "/" ? "nonsense" : "{}");
-  });
-  auto pipeline = Pipeline::make(server.url(), Credential::key(std::string(kWellKnownKey)), {});
-  std::atomic<int> told{0};
-  Pipeline& reference = *pipeline;
-  reference.send_async({.type = "dbs", .link = "dbs/a"}, {},
-                       [&told, keep = std::move(pipeline)](Answer, std::exception_ptr) mutable {
-                         keep.reset();
-                         ++told;
-                       });
-  EXPECT_TRUE(test::eventually([&] { return told == 1; }));
 }
 
 TEST(Pipeline, RoutingIsFetchedOverIt) {

@@ -83,7 +83,8 @@ std::string message_of(const Reply& reply) {
   return unwrapped(text);
 }
 
-CosmosException refusal_of(const Reply& reply, const Diagnostics& diagnostics) {
+CosmosException refusal_of(const Reply& reply, const Diagnostics& diagnostics,
+                           std::string_view advice) {
   CosmosException::Details details;
   details.failure = Failure::Response;
   details.status = reply.status;
@@ -95,7 +96,9 @@ CosmosException refusal_of(const Reply& reply, const Diagnostics& diagnostics) {
   details.request_charge = parse_number<double>(reply.header(headers::kRequestCharge)).value_or(0);
   details.retry_after = retry_after_of(reply);
   details.diagnostics = diagnostics.to_string();
-  return CosmosException(message_of(reply), std::move(details));
+  std::string message = message_of(reply);
+  if (!advice.empty()) message.append(" ").append(advice);
+  return CosmosException(message, std::move(details));
 }
 
 CosmosException failure_of(Failure failure, const std::string& words,

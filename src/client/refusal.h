@@ -23,7 +23,9 @@ ResponseInfo info_of(Reply& reply, Diagnostics diagnostics);
 /// there are none.
 std::string message_of(const Reply& reply);
 
-CosmosException refusal_of(const Reply& reply, const Diagnostics& diagnostics);
+/// `advice`, if there is any, follows the server's words.
+CosmosException refusal_of(const Reply& reply, const Diagnostics& diagnostics,
+                           std::string_view advice = {});
 
 CosmosException failure_of(Failure failure, const std::string& words,
                            const Diagnostics& diagnostics = {});

@@ -61,7 +61,7 @@ void ResponseParser::reset(bool head_only) {
   keep_alive_ = true;
   chunked_ = false;
   has_length_ = false;
-  length_ = filled_ = chunk_left_ = used_ = 0;
+  length_ = filled_ = chunk_left_ = used_ = searched_ = 0;
   in_trailer_ = chunk_ends_ = false;
   reply_ = {};
 }
@@ -119,11 +119,17 @@ Result<> ResponseParser::closed() {
 Result<> ResponseParser::take_head() {
   for (;;) {
     const std::string_view text(buffer_.data(), used_);
-    const auto end = text.find("\r\n\r\n");
-    if (end == std::string_view::npos) {
-      if (used_ > kHeadBytesMax) return nonsense("its head does not end");
+    const auto end = text.find("\r\n\r\n", searched_);
+    // Up to three bytes more may already be a part of the end.
+    const bool ends = end != std::string_view::npos;
+    if (ends ? end > kHeadBytesMax : used_ > kHeadBytesMax + 3) {
+      return nonsense("its head does not end");
+    }
+    if (!ends) {
+      searched_ = used_ - std::min<std::size_t>(used_, 3);
       return {};
     }
+    searched_ = 0;
     const std::string_view head = text.substr(0, end);
     const auto first_end = std::min(head.find("\r\n"), head.size());
     const std::string_view first = head.substr(0, first_end);
@@ -225,10 +231,11 @@ Result<> ResponseParser::take_chunks() {
     }
     const std::string_view rest(buffer_.data() + at, used_ - at);
     const auto line_end = rest.find("\r\n");
-    if (line_end == std::string_view::npos) {
-      if (rest.size() > kBufferBytes) return nonsense("a chunk has no size");
-      break;
+    const bool ends = line_end != std::string_view::npos;
+    if (ends ? line_end > kBufferBytes : rest.size() > kBufferBytes + 1) {
+      return nonsense("a chunk has no size");
     }
+    if (!ends) break;
     const std::string_view line = rest.substr(0, line_end);
     at += line_end + 2;
     if (chunk_ends_) {

@@ -53,9 +53,10 @@ class ResponseParser {
   std::size_t filled_ = 0;  // Bytes of the sized body that are there.
   std::size_t chunk_left_ = 0;
   bool in_trailer_ = false;
-  bool chunk_ends_ = false;  // The line break after a chunk is still to come.
-  std::string buffer_;       // Of the head, and of what is framed.
-  std::size_t used_ = 0;     // Bytes of buffer_ that were received and not yet taken.
+  bool chunk_ends_ = false;   // The line break after a chunk is still to come.
+  std::string buffer_;        // Of the head, and of what is framed.
+  std::size_t used_ = 0;      // Bytes of buffer_ that were received and not yet taken.
+  std::size_t searched_ = 0;  // Up to here the end of the head was looked for in vain.
   Reply reply_;
 };
 

@@ -157,5 +157,18 @@ TEST(ResponseParser, HeadHasABound) {
   EXPECT_FALSE(feed(parser, "HTTP/1.1 200 OK\r\nx: " + std::string(300 << 10, 'x')));
 }
 
+TEST(ResponseParser, BoundsAreTheSameHoweverItComes) {
+  const std::string begin = "HTTP/1.1 200 OK\r\ncontent-length: 0\r\nx: ";
+  for (const int beyond : {0, 1}) {
+    for (const std::size_t piece : {std::size_t{1} << 20, std::size_t{1}}) {
+      const std::string head =
+          begin + std::string(ResponseParser::kHeadBytesMax - begin.size() + beyond, 'x');
+      ResponseParser parser;
+      parser.reset(false);
+      EXPECT_EQ(static_cast<bool>(feed(parser, head + "\r\n\r\n", piece)), beyond == 0) << piece;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace orrery::client

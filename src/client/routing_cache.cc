@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "client/call_time.h"
 #include "client/refusal.h"
 
 namespace orrery::client {
@@ -37,7 +38,9 @@ std::string string_at(const json& object, const char* name) {
 class Remaining {
  public:
   explicit Remaining(const RequestOptions& options)
-      : stop_(options.stop), begun_(steady_clock::now()), timeout_(options.timeout) {}
+      : stop_(options.stop), begun_(steady_clock::now()) {
+    if (options.timeout) timeout_ = std::min(*options.timeout, kTimeMax);
+  }
 
   RequestOptions options() const {
     RequestOptions result;

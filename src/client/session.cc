@@ -90,6 +90,15 @@ Sessions::TokensPtr Sessions::find_or_add(const std::string& container) {
   return tokens;
 }
 
+void Sessions::Tokens::become(std::string_view other_rid) {
+  if (!rid.empty()) {
+    positions.clear();
+    parents.clear();
+    all.clear();
+  }
+  former_rid = std::exchange(rid, std::string(other_rid));
+}
+
 void Sessions::remember(const std::string& container, std::string_view rid,
                         std::string_view token) {
   if (token.empty()) return;
@@ -98,12 +107,7 @@ void Sessions::remember(const std::string& container, std::string_view rid,
   if (!rid.empty() && rid != tokens->rid) {
     // An answer of the old container may arrive after the first one of the new.
     if (rid == tokens->former_rid) return;
-    if (!tokens->rid.empty()) {
-      tokens->positions.clear();
-      tokens->parents.clear();
-      tokens->all.clear();
-    }
-    tokens->former_rid = std::exchange(tokens->rid, std::string(rid));
+    tokens->become(rid);
   }
   bool changed = false;
   while (!token.empty()) {
@@ -165,12 +169,19 @@ void Sessions::learn_parents(const std::string& container,
   for (const PartitionKeyRange& range : ranges) tokens->parents[range.id] = range.parents;
 }
 
-void Sessions::forget(const std::string& container) {
+std::string Sessions::rid(const std::string& container) const {
+  const TokensPtr tokens = find(container);
+  if (!tokens) return {};
+  const std::lock_guard lock(tokens->mutex);
+  return tokens->rid;
+}
+
+void Sessions::begin_anew(const std::string& container, const std::string& former,
+                          std::string_view rid) {
   const TokensPtr tokens = find(container);
   if (!tokens) return;
   const std::lock_guard lock(tokens->mutex);
-  tokens->positions.clear();
-  tokens->all.clear();
+  if (tokens->rid == former) tokens->become(rid);
 }
 
 }  // namespace orrery::client

@@ -50,7 +50,12 @@ class Sessions {
   /// Tells which ranges came from which.
   void learn_parents(const std::string& container, std::span<const PartitionKeyRange> ranges);
 
-  void forget(const std::string& container);
+  /// The rid of the container that the positions are of; empty where no answer has named it.
+  std::string rid(const std::string& container) const;
+
+  /// `rid` has the name now and `former`, whose positions are forgotten, no longer. Nothing happens
+  /// if that is known already.
+  void begin_anew(const std::string& container, const std::string& former, std::string_view rid);
 
  private:
   struct Tokens {
@@ -60,6 +65,8 @@ class Sessions {
     std::map<std::string, SessionPosition, std::less<>> positions;  // By id of the range.
     std::map<std::string, std::vector<std::string>, std::less<>> parents;
     std::string all;  // The header for all ranges, made anew when a position changes.
+
+    void become(std::string_view other_rid);  // With the lock held.
   };
   using TokensPtr = std::shared_ptr<Tokens>;
 

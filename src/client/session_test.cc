@@ -74,11 +74,20 @@ TEST(Sessions, AnotherContainerOfTheSameNameBeginsAnew) {
   EXPECT_EQ(sessions.token(kStars, ""), "0:-1#2") << "an answer of the old one that came late";
 }
 
-TEST(Sessions, ForgetsWhenAsked) {
+TEST(Sessions, ForgetsAContainerThatIsKnownToBeGone) {
   Sessions sessions;
-  sessions.remember(kStars, "rid", "0:-1#42");
-  sessions.forget(kStars);
+  EXPECT_EQ(sessions.rid(kStars), "");
+  sessions.remember(kStars, "old", "0:-1#42");
+  EXPECT_EQ(sessions.rid(kStars), "old");
+  sessions.begin_anew(kStars, "older", "old");
+  EXPECT_EQ(sessions.token(kStars, ""), "0:-1#42") << "that has long been known";
+  sessions.begin_anew(kStars, "old", "new");
   EXPECT_EQ(sessions.token(kStars, ""), "");
+  EXPECT_EQ(sessions.rid(kStars), "new");
+  sessions.remember(kStars, "old", "0:-1#43");
+  EXPECT_EQ(sessions.token(kStars, ""), "") << "an answer of the old one that came late";
+  sessions.remember(kStars, "new", "0:-1#1");
+  EXPECT_EQ(sessions.token(kStars, ""), "0:-1#1");
 }
 
 }  // namespace

@@ -91,6 +91,13 @@ inline std::string http_response(
   return text + "\r\n" + std::string(body);
 }
 
+/// The answer to `GET /` of an account whose only region is at `url`.
+inline std::string account_of(const std::string& url) {
+  const std::string list = R"([{"name":"Local","databaseAccountEndpoint":")" + url + R"(/"}])";
+  return R"({"id":"test","writableLocations":)" + list + R"(,"readableLocations":)" + list +
+         R"(,"userConsistencyPolicy":{"defaultConsistencyLevel":"Session"}})";
+}
+
 class TestHttpServer {
  public:
   /// What to answer; empty: the connection is closed without an answer.

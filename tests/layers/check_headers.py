@@ -21,7 +21,7 @@ import time
 DROPPED = {"-c", "-MD", "-Winvalid-pch"}
 DROPPED_WITH_VALUE = {"-o", "-MT", "-MF"}
 # What users of the public headers may have instead of our compiler.
-OTHER_COMPILER = ["g++-12", "-Wall", "-Wextra", "-Wpedantic", "-Werror"]
+OTHER_COMPILER = ["g++-12", "-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Werror"]
 
 
 def flags_of(command):

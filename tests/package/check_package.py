@@ -61,7 +61,7 @@ def check_contents(prefix, build):
 def build_with_cmake(prefix, directory):
     run("cmake", "-S", HERE / "consumer", "-B", directory, f"-DCMAKE_PREFIX_PATH={prefix}",
         f"-DCMAKE_CXX_COMPILER={COMPILER}", "-DCMAKE_CXX_STANDARD=20", "-DCMAKE_CXX_EXTENSIONS=OFF",
-        "-DCMAKE_CXX_FLAGS=-Wall -Wextra -Wpedantic -Werror")
+        "-DCMAKE_CXX_FLAGS=-Wall -Wextra -Wpedantic -Wshadow -Werror")
     run("cmake", "--build", directory)
 
 
@@ -71,7 +71,7 @@ def build_with_pkg_config(prefix, directory):
     environment = {**os.environ, "PKG_CONFIG_PATH": str(found)}
     for program, package in PROGRAMS.items():
         flags = run("pkg-config", "--cflags", "--libs", package, env=environment).split()
-        run(COMPILER, "-std=c++20", "-Wall", "-Wextra", "-Wpedantic", "-Werror",
+        run(COMPILER, "-std=c++20", "-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Werror",
             HERE / "consumer" / f"{program}.cc", "-o", directory / program, *flags)
 
 

@@ -18,6 +18,7 @@ using client::ItemOptions;
 using client::PartitionKey;
 using client::Patch;
 using client::PatchOperation;
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -57,6 +58,41 @@ TEST_F(DocumentsTest, AnswersTellWhatTheyCostAndWhereTheyStand) {
   EXPECT_EQ(read.status, 200);
   EXPECT_EQ(read.value, created.value);
   EXPECT_EQ(client::to_json(read)["_etag"], created.etag);
+}
+
+TEST_F(DocumentsTest, DiagnosticsTellEveryAttempt) {
+  const auto stars = make_container("stars");
+  const auto created = stars.create_item(R"({"id":"a","pk":"k"})", "k");
+  const client::Attempt& attempt = created.diagnostics.attempts.front();
+  EXPECT_EQ(attempt.endpoint + "/", server().endpoint());
+  EXPECT_EQ(attempt.activity_id, created.activity_id) << "the server's log has the same";
+  EXPECT_EQ(attempt.status, 201);
+  EXPECT_GT(attempt.duration.count(), 0);
+  EXPECT_GE(created.diagnostics.duration, attempt.duration);
+  EXPECT_THAT(created.diagnostics.to_string(),
+              AllOf(HasSubstr("201"), HasSubstr(attempt.endpoint), HasSubstr(attempt.activity_id)));
+  const auto missing = thrown_by([&] { stars.read_item("b", "k"); });
+  EXPECT_THAT(missing.diagnostics(), AllOf(HasSubstr("404"), HasSubstr(missing.activity_id())));
+}
+
+TEST_F(DocumentsTest, SessionCanBeHandedToAnotherClient) {
+  const auto stars = make_container("stars");
+  const auto written = stars.create_item(R"({"id":"a","pk":"k"})", "k");
+  const client::CosmosClient other(server().endpoint(), server().key());
+  const auto theirs = other.database(database().id()).container("stars");
+  ItemOptions options;
+  options.session_token = written.session_token;
+  EXPECT_EQ(theirs.read_item("a", "k", options).value, written.value);
+
+  // Nobody has written so much. It is said, not waited for or passed over.
+  options.session_token = "0:-1#1000000";
+  const auto ahead = thrown_by([&] { theirs.read_item("a", "k", options); });
+  EXPECT_EQ(ahead.status(), 404);
+  EXPECT_EQ(ahead.sub_status(), 1002);
+  EXPECT_FALSE(ahead.is_not_found());
+  options.consistency = client::ConsistencyLevel::Eventual;
+  options.session_token.reset();
+  EXPECT_EQ(theirs.read_item("a", "k", options).value, written.value);
 }
 
 TEST_F(DocumentsTest, LifeOfADocument) {

@@ -26,6 +26,7 @@ using client::PatchOperation;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 using std::chrono::steady_clock;
+using ::testing::HasSubstr;
 
 template <typename Call>
 Failure failure_of(Call call) {
@@ -202,7 +203,25 @@ TEST(RestartTest, ReadersAndUpsertersOutliveRestarts) {
   threads.clear();
 }
 
-TEST(RestartTest, AccountThatWasEmptiedMeanwhileIsReadAsItIs) {
+TEST_F(ResilienceTest, ContainerThatSomebodyElseMadeAnewHasASessionOfItsOwn) {
+  const auto stars = make_container("stars");
+  for (int i = 0; i < 20; ++i) {
+    stars.create_item(R"({"id":")" + std::to_string(i) + R"(","pk":"k"})", "k");
+  }
+  const CosmosClient other(server().endpoint(), server().key());
+  const auto theirs = other.database(database().id());
+  theirs.container("stars").remove();
+  ContainerProperties properties;
+  properties.id = "stars";
+  properties.partition_key_paths = {"/pk"};
+  theirs.create_container(properties);
+  theirs.container("stars").create_item(R"({"id":"new","pk":"k"})", "k");
+  // The positions of the old one mean nothing here, and this client does not know of it yet.
+  EXPECT_EQ(stars.read_item("new", "k").status, 200);
+  EXPECT_EQ(stars.read_item("new", "k").diagnostics.attempts.size(), 1u) << "now it knows";
+}
+
+TEST(RestartTest, AccountThatBeganAnewDoesNotPassForWhatItWas) {
   ServerProcess server;  // It forgets everything.
   const CosmosClient client(server.endpoint(), server.key());
   const auto make = [&] {
@@ -219,10 +238,20 @@ TEST(RestartTest, AccountThatWasEmptiedMeanwhileIsReadAsItIs) {
   }
   server.restart();
   make();
-  // The session is ahead of a server that begins anew.
   stars.create_item(R"({"id":"new","pk":"k"})", "k");
-  EXPECT_EQ(stars.read_item("new", "k").status, 200);
-  EXPECT_EQ(stars.list_items().next().size(), 1u);
+  // The container has the same rid as before. What this client has seen there is lost, and it says
+  // so instead of showing what is older.
+  try {
+    stars.read_item("new", "k");
+    ADD_FAILURE() << "nothing was thrown";
+  } catch (const CosmosException& failure) {
+    EXPECT_EQ(failure.status(), 404);
+    EXPECT_EQ(failure.sub_status(), 1002);
+    EXPECT_FALSE(failure.is_not_found());
+    EXPECT_THAT(failure.what(), HasSubstr("a new client begins a new session"));
+  }
+  const CosmosClient fresh(server.endpoint(), server.key());
+  EXPECT_EQ(fresh.database("sky").container("stars").read_item("new", "k").status, 200);
 }
 
 TEST(UnreachableTest, NobodyThere) {

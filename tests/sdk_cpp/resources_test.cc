@@ -272,6 +272,16 @@ TEST(KeysTest, EveryKeyDoesWhatItMay) {
   } catch (const CosmosException& failure) {
     EXPECT_EQ(failure.status(), 401);
   }
+  // Orrery gives no resource tokens, and tells whoever comes with one.
+  const CosmosClient guest(server.endpoint(),
+                           client::Credential::resource_token("type=resource&ver=1&sig=a+b/c==;"));
+  try {
+    guest.database("sky").container("stars").read_item("a", "k");
+    ADD_FAILURE() << "anybody may";
+  } catch (const CosmosException& failure) {
+    EXPECT_EQ(failure.status(), 401);
+    EXPECT_THAT(std::string(failure.what()), HasSubstr("resource"));
+  }
   EXPECT_THROW(CosmosClient(server.endpoint(), std::string("not base64!")), CosmosException);
   EXPECT_THROW(CosmosClient("ftp://localhost/", server.key()), CosmosException);
 }

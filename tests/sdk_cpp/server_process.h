@@ -128,6 +128,10 @@ class ServerProcess {
 
   /// "http://127.0.0.1:43445/", the same after a restart.
   const std::string& endpoint() const { return endpoint_; }
+  /// The same by https, which the server speaks at the same port.
+  std::string secure_endpoint() const { return "https" + endpoint_.substr(4); }
+  /// Where it keeps its data if it keeps_data, with the certificate that it has made for itself.
+  std::filesystem::path data_directory() const { return directory_ / "data"; }
   std::string key() const { return std::string(kWellKnownKey); }
   std::string connection_string() const {
     return "AccountEndpoint=" + endpoint_ + ";AccountKey=" + key() + ";";
@@ -141,7 +145,7 @@ class ServerProcess {
     std::vector<std::string> arguments{"serve", "--listen",
                                        "127.0.0.1:" + (port_.empty() ? "0" : port_)};
     if (options_.keeps_data) {
-      arguments.insert(arguments.end(), {"--data-dir", (directory_ / "data").string()});
+      arguments.insert(arguments.end(), {"--data-dir", data_directory().string()});
     } else {
       arguments.push_back("--ephemeral");
     }
