@@ -16,6 +16,9 @@ namespace {
 /// How often ranges may change under a start before it gives up, and is called again.
 constexpr int kAttemptsMax = 6;
 
+/// In seconds. A lock that claims to hold for longer is not believed.
+constexpr std::int64_t kLockTtlMax = 3600;
+
 bool has_code(const Error& error, ErrorCode code) { return error.code() == code; }
 
 /// A part of the hash space that no lease covers.
@@ -141,8 +144,11 @@ class Bootstrapper {
     }
     const auto value = json::Value::parse(lock->text);
     std::chrono::seconds ttl = options_.lock_ttl;
-    if (value && value->member("ttl").is_number() && value->member("ttl").as_number().real > 0) {
-      ttl = std::chrono::seconds(value->member("ttl").as_number().integer);
+    if (value && value->member("ttl").is_number()) {
+      const json::Number given = value->member("ttl").as_number();
+      if (given.is_integer && given.integer > 0 && given.integer < kLockTtlMax) {
+        ttl = std::chrono::seconds(given.integer);
+      }
     }
     // A store without time to live keeps it for ever; its holder is dead all the same. The store's
     // own clock says so, or this host has watched it for as long.
@@ -216,7 +222,7 @@ class Bootstrapper {
   /// leases were listed may be seen neither before nor after; then it only seems to be missing.
   Async<> fill_all(bool look_twice) {
     for (int attempt = 0; attempt < kAttemptsMax; ++attempt) {
-      // Ranges before leases (P-41): a split that another host completes in between would look like
+      // Ranges before leases: a split that another host completes in between would look like
       // missing leases otherwise.
       ORRERY_CO_TRY(auto ranges, co_await reader_.ranges());
       ORRERY_CO_TRY(auto leases, co_await list());

@@ -23,7 +23,7 @@ struct LeaseGroupKey {
   std::string feed_host;  ///< in the ids
 };
 
-/// Finds the group by its prefix. `feed_host` overrides the host of the endpoint (P-30). With
+/// Finds the group by its prefix. `feed_host` overrides the host of the endpoint. With
 /// Detect the leases decide: those under rids, or those under names, which are JavaPk's; without
 /// any it is Net3. BadRequest when both are there, when leases of different libraries are mixed, or
 /// when they are not of the format that was asked for.
@@ -45,12 +45,12 @@ struct BootstrapReport {
   std::size_t doubles_removed = 0;
 };
 
-/// Returns when the group has a lease for every part of the hash space, each with a fixed position
-/// (P-91), and the marker. Everybody may call it at once and die anywhere in it.
+/// Returns when the group has a lease for every part of the hash space, each with a fixed position,
+/// and the marker. Everybody may call it at once and die anywhere in it.
 ///
 /// When the marker is there already, it looks whether leases are missing all the same and makes
 /// those. Leases of a vanished range are left to whoever acquires them: they meet the split and
-/// hand on their position (P-43).
+/// hand on their position.
 ///
 /// BadRequest: options, mode or formats contradict each other or what is in the store. Other errors
 /// of store and feed are passed on: call again.

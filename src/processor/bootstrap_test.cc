@@ -72,7 +72,7 @@ TEST_F(BootstrapTest, LeasesAreOfTheFormatOfTheGroup) {
   }
 }
 
-TEST_F(BootstrapTest, P40_TheMarkerComesLast) {
+TEST_F(BootstrapTest, TheMarkerComesLast) {
   get(start());
   const auto& calls = store.calls();
   const auto marked = std::ranges::find(calls, "create " + ids.marker());
@@ -82,7 +82,7 @@ TEST_F(BootstrapTest, P40_TheMarkerComesLast) {
   EXPECT_LT(marked, std::ranges::find(calls, "remove " + ids.lock()));
 }
 
-TEST_F(BootstrapTest, P40_ACrashAnywhereIsRepeatedHarmlessly) {
+TEST_F(BootstrapTest, ACrashAnywhereIsRepeatedHarmlessly) {
   for (std::size_t steps = 0;; ++steps) {
     ASSERT_LT(steps, 30U);
     ids.group = fmt::format("crash{}", steps);
@@ -100,7 +100,7 @@ TEST_F(BootstrapTest, P40_ACrashAnywhereIsRepeatedHarmlessly) {
   }
 }
 
-TEST_F(BootstrapTest, P41_RangesAreReadBeforeLeases) {
+TEST_F(BootstrapTest, RangesAreReadBeforeLeases) {
   bool ranges_read = false;
   feed.before_ranges = [&] { ranges_read = true; };
   store.set_before([&](const std::string& call) -> std::optional<Error> {
@@ -112,7 +112,7 @@ TEST_F(BootstrapTest, P41_RangesAreReadBeforeLeases) {
   get(start());
 }
 
-TEST_F(BootstrapTest, P41_ASplitThatIsCompletedMeanwhileDoesNotLookLikeAMissingLease) {
+TEST_F(BootstrapTest, ASplitThatIsCompletedMeanwhileDoesNotLookLikeAMissingLease) {
   put_lease("0", left, "\"5\"");
   put_lease("1", right, "\"6\"");
   put(ids.marker(), "{}");
@@ -126,7 +126,6 @@ TEST_F(BootstrapTest, P41_ASplitThatIsCompletedMeanwhileDoesNotLookLikeAMissingL
   EXPECT_EQ(get(start()).created, 0U);
 }
 
-// Conformance test 11.
 TEST_F(BootstrapTest, TwoHostsAtOnceMakeEachLeaseOnce) {
   const auto first = runtime.begin(start());
   const auto second = runtime.begin(start());
@@ -137,7 +136,7 @@ TEST_F(BootstrapTest, TwoHostsAtOnceMakeEachLeaseOnce) {
   EXPECT_TRUE(complete());
 }
 
-// Conformance test 12: the store knows no time to live.
+// The store knows no time to live.
 TEST_F(BootstrapTest, ALockWhoseHolderDiedIsBrokenAfterItsTime) {
   put(ids.lock(), R"({"ttl":30})");
   const auto before = runtime.elapsed();
@@ -145,6 +144,17 @@ TEST_F(BootstrapTest, ALockWhoseHolderDiedIsBrokenAfterItsTime) {
   EXPECT_TRUE(complete());
   EXPECT_GE(runtime.elapsed() - before, std::chrono::seconds(30));
   EXPECT_LE(runtime.elapsed() - before, std::chrono::seconds(46));
+}
+
+TEST_F(BootstrapTest, ALockWithATimeThatIsNoneHoldsAsLongAsOurs) {
+  for (const char* ttl : {"0.5", "-1", "1e300", "999999999999", "\"soon\""}) {
+    put(ids.lock(), std::string(R"({"ttl":)") + ttl + "}");
+    const auto before = runtime.elapsed();
+    get(start());
+    EXPECT_GE(runtime.elapsed() - before, std::chrono::seconds(30)) << ttl;
+    EXPECT_LE(runtime.elapsed() - before, std::chrono::seconds(46)) << ttl;
+    ASSERT_TRUE(run(store.memory().remove(ids.marker(), {})));
+  }
 }
 
 TEST_F(BootstrapTest, AnOldLockIsBrokenAtOnceByTheClockOfTheStore) {
@@ -166,8 +176,8 @@ TEST_F(BootstrapTest, ALockThatIsReleasedIsNotWaitedForLongerThanNeeded) {
   EXPECT_LE(runtime.elapsed() - before, std::chrono::seconds(31));
 }
 
-// Conformance test 14, when the group was not complete.
-TEST_F(BootstrapTest, P43_ChildrenOfARangeWhoseLeaseIsThereGetNoneOfTheirOwn) {
+// When the group was not complete.
+TEST_F(BootstrapTest, ChildrenOfARangeWhoseLeaseIsThereGetNoneOfTheirOwn) {
   put_lease("0", left, "\"17\"");
   feed.current = {{"2", {"", "0F"}, {"0"}}, {"3", {"0F", "1F"}, {"0"}}, {"1", right, {}}};
   EXPECT_EQ(get(start()).created, 1U);
@@ -180,20 +190,20 @@ TEST_F(BootstrapTest, P43_ChildrenOfARangeWhoseLeaseIsThereGetNoneOfTheirOwn) {
   EXPECT_EQ(lease_at("3").position, "\"17\"");
 }
 
-TEST_F(BootstrapTest, P43_TheSameIsTrueOfLeasesThatDoNotTellTheirBounds) {
+TEST_F(BootstrapTest, TheSameIsTrueOfLeasesThatDoNotTellTheirBounds) {
   put_lease("0", std::nullopt, "\"17\"", "", LeaseFormat::Net2);
   feed.current = {{"2", {"", "0F"}, {"0"}}, {"3", {"0F", "1F"}, {"0"}}, {"1", right, {}}};
   get(start(LeaseFormat::Net2));
   EXPECT_THAT(tokens(), ElementsAre("0", "1"));
 }
 
-TEST_F(BootstrapTest, P42_WhatEpkLeasesCoverIsCoveredAndTheRestIsNot) {
+TEST_F(BootstrapTest, WhatEpkLeasesCoverIsCoveredAndTheRestIsNot) {
   put_lease("", FeedRange{"", "0F"}, "\"17\"");
   get(start());
   EXPECT_THAT(tokens(), ElementsAre("-0F", "0F-1F", "1"));
 }
 
-TEST_F(BootstrapTest, P44_AStoreThatDoesNotAnswerIsNotAnEmptyOne) {
+TEST_F(BootstrapTest, AStoreThatDoesNotAnswerIsNotAnEmptyOne) {
   store.set_before([](const std::string& call) -> std::optional<Error> {
     if (call.ends_with(".info")) return Error(ErrorCode::TooManyRequests, "made up");
     return std::nullopt;
@@ -214,8 +224,7 @@ TEST_F(BootstrapTest, AMissingLeaseOfACompleteGroupIsMadeAgain) {
   EXPECT_THAT(tokens(), ElementsAre("0", "1"));
 }
 
-// Conformance test 17.
-TEST_F(BootstrapTest, P91_NowIsFixedWhenTheLeaseIsMade) {
+TEST_F(BootstrapTest, NowIsFixedWhenTheLeaseIsMade) {
   options.feed.start_from_beginning = false;
   feed.etag = "\"40\"";
   get(start());
@@ -225,7 +234,7 @@ TEST_F(BootstrapTest, P91_NowIsFixedWhenTheLeaseIsMade) {
   EXPECT_EQ(feed.requests[0].range_id, "0");
 }
 
-TEST_F(BootstrapTest, P91_ATimeIsFixedWhenTheLeaseIsMade) {
+TEST_F(BootstrapTest, ATimeIsFixedWhenTheLeaseIsMade) {
   options.feed.start_time = WallTime(std::chrono::seconds(99));
   feed.answer = [](const FeedRequest& request) -> std::optional<FeedAnswer> {
     EXPECT_EQ(request.since, WallTime(std::chrono::seconds(99)));
@@ -235,7 +244,7 @@ TEST_F(BootstrapTest, P91_ATimeIsFixedWhenTheLeaseIsMade) {
   EXPECT_EQ(lease_at("0").position, "\"33\"");
 }
 
-TEST_F(BootstrapTest, P91_ATimeWhoseFirstPageShowsChangesBeginsBeforeThem) {
+TEST_F(BootstrapTest, ATimeWhoseFirstPageShowsChangesBeginsBeforeThem) {
   options.feed.start_time = WallTime(std::chrono::seconds(99));
   feed.answer = [](const FeedRequest&) -> std::optional<FeedAnswer> {
     return page_of({R"({"id":"a","_lsn":21})"}, "\"21\"");
@@ -244,20 +253,20 @@ TEST_F(BootstrapTest, P91_ATimeWhoseFirstPageShowsChangesBeginsBeforeThem) {
   EXPECT_EQ(lease_at("0").position, "\"20\"");
 }
 
-TEST_F(BootstrapTest, P91_TheBeginningIsAPositionToo) {
+TEST_F(BootstrapTest, TheBeginningIsAPositionToo) {
   get(start());
   EXPECT_EQ(lease_at("0").position, "\"0\"");
   EXPECT_THAT(feed.requests, IsEmpty());
 }
 
-TEST_F(BootstrapTest, P5_AContinuationGoesBeforeTimeAndBeginning) {
+TEST_F(BootstrapTest, AContinuationGoesBeforeTimeAndBeginning) {
   options.feed.start_continuation = "\"77\"";
   options.feed.start_time = WallTime(std::chrono::seconds(99));
   get(start());
   EXPECT_EQ(lease_at("0").position, "\"77\"");
 }
 
-TEST_F(BootstrapTest, P93_AllVersionsBeginNowOrAtAToken) {
+TEST_F(BootstrapTest, AllVersionsBeginNowOrAtAToken) {
   options.feed.mode = client::ChangeFeedMode::AllVersionsAndDeletes;
   const auto refused = run(start());
   ASSERT_FALSE(refused.has_value());
@@ -344,7 +353,7 @@ TEST_F(BootstrapTest, NoMoreLeasesAreMadeAtOnceThanAllowed) {
   EXPECT_EQ(tokens().size(), 40U);
 }
 
-TEST_F(BootstrapTest, P30_TheGroupIsNamedAfterPrefixHostAndRids) {
+TEST_F(BootstrapTest, TheGroupIsNamedAfterPrefixHostAndRids) {
   auto found = get(find_group(store, feed, "p.", "", LeaseFormat::Detect));
   EXPECT_EQ(found.ids.group, "p.localhost_qYcAAA==_qYcAAPEvJBQ=");
   EXPECT_EQ(found.format, LeaseFormat::Net3);
@@ -355,7 +364,7 @@ TEST_F(BootstrapTest, P30_TheGroupIsNamedAfterPrefixHostAndRids) {
   EXPECT_EQ(found.ids.group, "p.localhost_sky_stars");
 }
 
-TEST_F(BootstrapTest, P33_TheFormatIsThatOfTheLeasesThatAreThere) {
+TEST_F(BootstrapTest, TheFormatIsThatOfTheLeasesThatAreThere) {
   put_lease("0", std::nullopt, "\"1\"", "", LeaseFormat::Net2);
   EXPECT_EQ(get(find_group(store, feed, "p.", "", LeaseFormat::Detect)).format, LeaseFormat::Net2);
   const auto other = run(find_group(store, feed, "p.", "", LeaseFormat::JavaEpk));

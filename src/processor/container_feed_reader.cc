@@ -10,6 +10,7 @@
 #include <boost/asio/post.hpp>
 
 #include "base/clock.h"
+#include "json/value.h"
 #include "orrery/exception.h"
 #include "protocol/headers.h"
 #include "protocol/http_date.h"
@@ -24,6 +25,8 @@ using client::CosmosException;
 constexpr int kNameCacheStale = 1000;       // of a 410: another container has the name
 constexpr int kSessionNotAvailable = 1002;  // of a 404
 constexpr int kOtherContainer = 1024;       // of a 400: likewise
+/// Pages of one list of ranges: more than any container has.
+constexpr int kRangesPagesMax = 1000;
 constexpr std::string_view kReducePageSize = "Reduce page size and try again";
 constexpr std::string_view kWireFormat = "2021-09-15";
 
@@ -85,6 +88,32 @@ std::string host_of(std::string_view endpoint) {
 std::pair<std::string, std::string> names_in(const std::string& link) {
   const std::size_t colls = link.find("/colls/");
   return {link.substr(4, colls - 4), link.substr(colls + 7)};
+}
+
+std::string text_of(const json::Value& value) {
+  std::string buffer;
+  return value.is_string() ? std::string(value.as_string(buffer)) : std::string();
+}
+
+/// Adds the ranges in one page of their list.
+Result<> append_ranges(std::string_view body, std::vector<client::PartitionKeyRange>& ranges) {
+  const auto page = json::Value::parse(body);
+  if (!page || !page->member("PartitionKeyRanges").is_array()) {
+    return Error(ErrorCode::Unavailable, "the list of ranges is none");
+  }
+  const json::Value list = page->member("PartitionKeyRanges");
+  for (json::Reader each(list); each.next();) {
+    const json::Value described = each.value();
+    client::PartitionKeyRange& range = ranges.emplace_back();
+    range.id = text_of(described.member("id"));
+    range.range = {text_of(described.member("minInclusive")),
+                   text_of(described.member("maxExclusive"))};
+    const json::Value parents = described.member("parents");
+    for (json::Reader parent(parents); parent.next();) {
+      range.parents.push_back(text_of(parent.value()));
+    }
+  }
+  return {};
 }
 
 /// Runs something that blocks and throws.
@@ -167,8 +196,8 @@ FeedAnswer feed_refusal(std::exception_ptr failure) {
   return answer;
 }
 
-ContainerFeedReader::ContainerFeedReader(client::Container container)
-    : container_(std::move(container)), pool_(1) {}
+ContainerFeedReader::ContainerFeedReader(client::Container container, int ranges_page_size)
+    : container_(std::move(container)), ranges_page_size_(ranges_page_size), pool_(1) {}
 
 client::Call ContainerFeedReader::feed_call(const FeedRequest& request, std::string method) const {
   client::Call call;
@@ -227,16 +256,24 @@ asio::awaitable<FeedAnswer> ContainerFeedReader::read(FeedRequest request) {
 }
 
 Async<std::vector<client::PartitionKeyRange>> ContainerFeedReader::ranges() {
-  using Ranges = std::vector<client::PartitionKeyRange>;
-  co_return co_await run_blocking(pool_, [container = container_] {
-    return attempt<Ranges>([&] {
-      client::Pipeline& pipeline = *container.pipeline();
-      // As they are now, not as they were when somebody last asked.
-      pipeline.forget_routing(container.link(), pipeline.routing(container.link(), {}));
-      const client::RoutingMapPtr map = pipeline.routing(container.link(), {});
-      return Ranges(map->ranges().begin(), map->ranges().end());
-    });
-  });
+  // As they are now, not as the client remembers them.
+  std::vector<client::PartitionKeyRange> all;
+  std::string continuation;
+  for (int page = 0; page < kRangesPagesMax; ++page) {
+    client::Call call;
+    call.method = "GET";
+    call.type = "pkranges";
+    call.link = container_.link();
+    call.list = true;
+    add(call, headers::kMaxItemCount, std::to_string(ranges_page_size_));
+    if (!continuation.empty()) add(call, headers::kContinuation, continuation);
+    const Sent sent = co_await send(*container_.pipeline(), std::move(call), {});
+    if (sent.failure) co_return error_of(sent.failure);
+    ORRERY_CO_TRY(append_ranges(sent.answer.body, all));
+    continuation = sent.answer.header(headers::kContinuation.text);
+    if (continuation.empty()) co_return all;
+  }
+  co_return Error(ErrorCode::Unavailable, "the list of ranges does not end");
 }
 
 Async<std::vector<std::string>> ContainerFeedReader::partition_key_paths() {

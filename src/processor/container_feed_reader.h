@@ -17,7 +17,8 @@ namespace orrery::processor {
 /// Reads wait without a thread of their own: a host may have thousands under way. Thread-safe.
 class ContainerFeedReader final : public FeedReader {
  public:
-  explicit ContainerFeedReader(client::Container container);
+  /// Lists of ranges are asked for in pages of so many.
+  explicit ContainerFeedReader(client::Container container, int ranges_page_size = 100);
 
   asio::awaitable<FeedAnswer> read(FeedRequest request) override;
   Async<std::vector<client::PartitionKeyRange>> ranges() override;
@@ -29,6 +30,7 @@ class ContainerFeedReader final : public FeedReader {
   client::Call feed_call(const FeedRequest& request, std::string method) const;
 
   client::Container container_;
+  int ranges_page_size_;
   asio::thread_pool pool_;  // For what blocks, and is rare.
 };
 

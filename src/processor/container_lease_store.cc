@@ -144,7 +144,7 @@ void ContainerLeaseStore::remember(const std::string& id, const std::string& eta
   if (!keys.by_etag.empty()) keys.by_etag.insert_or_assign(etag, key);
 }
 
-/// Where the container wants it, a document says its own id as its key (P-32).
+/// Where the container wants it, a document says its own id as its key.
 Result<std::string> ContainerLeaseStore::with_key(const std::string& id, const std::string& text) {
   ORRERY_TRY(const auto by, keyed_by());
   if (by != KeyedBy::PartitionKey) return text;

@@ -6,6 +6,7 @@
 
 #include "base/diagnostics.h"
 #include "processor/group_operations.h"
+#include "processor/lease_split.h"
 
 namespace orrery::processor {
 
@@ -13,9 +14,11 @@ namespace {
 
 constexpr int kStartAttemptsMax = 10;
 constexpr std::chrono::milliseconds kStartRetryWait{1000};
+constexpr std::chrono::milliseconds kLockWaitMax{1000};
 constexpr const char* kCost = "orrery.cost";
 // After the deadline of a stop: for those that end by themselves when their lease is given up, and
 // for the store to hear of it.
+constexpr int kGiveBackAttemptsMax = 3;
 constexpr std::chrono::milliseconds kLateGrace{500};
 constexpr std::chrono::milliseconds kReleaseGrace{5000};
 constexpr std::chrono::milliseconds kLateLookInterval{20};
@@ -119,6 +122,8 @@ Async<> Controller::prepare() {
   bootstrap_options.feed = setup_.feed_options;
   bootstrap_options.discard_existing_leases = options.discard_existing_leases;
   bootstrap_options.degree_of_parallelism = options.degree_of_parallelism;
+  // Whoever makes the leases is done in a moment: hosts that start together should begin together.
+  bootstrap_options.lock_wait = std::min(options.lease_acquire_interval, kLockWaitMax);
   Runtime& runtime = setup_.runtime;
   ORRERY_CO_TRY(const auto report, co_await bootstrap(setup_.store, setup_.reader, *group_,
                                                       bootstrap_options, runtime));
@@ -126,6 +131,7 @@ Async<> Controller::prepare() {
   ORRERY_CO_TRY(const auto key_paths, co_await setup_.reader.partition_key_paths());
 
   manager_ = std::make_unique<LeaseManager>(setup_.store, group_->ids, setup_.host, runtime);
+  manager_->set_feed(setup_.feed_options.mode, group_->identity.container_rid);
   environment_ = std::unique_ptr<HostEnvironment>(new HostEnvironment{
       runtime, setup_.reader, *manager_, calls_, limiter_, pacer_, setup_.feed_options, options,
       std::make_shared<const DocumentReader>(key_paths, setup_.feed_options.mode), setup_.factory,
@@ -146,6 +152,7 @@ asio::awaitable<bool> Controller::stop() {
   const MonotonicTime deadline = setup_.runtime.now() + setup_.options.shutdown_deadline;
   bool all_returned = co_await joined->wait_until(deadline);
   if (!all_returned) all_returned = co_await give_up_late_ones();
+  if (setup_.runtime.now() < deadline) co_await give_back_the_rest();
   co_await withdraw_announcement();
   if (all_returned) co_await loops_.join();
   setup_.stats.change([](HostStats& stats) { stats.live = stats.ready = false; });
@@ -158,7 +165,8 @@ asio::awaitable<bool> Controller::give_up_late_ones() {
   report(Severity::Error, "Stop", {},
          fmt::format("{} leases were not closed in time", supervisors_.size()));
   TaskGroup giving_up(setup_.runtime);
-  for (const auto& [_, supervisor] : supervisors_) giving_up.spawn(supervisor->give_up());
+  for (const auto& [_, supervisor] : supervisors_)
+    giving_up.spawn(supervisor->give_up(CloseReason::Shutdown));
   const MonotonicTime soon = setup_.runtime.now() + kLateGrace;
   const MonotonicTime latest = setup_.runtime.now() + kReleaseGrace;
   while (lives_.running() > 0 && setup_.runtime.now() < latest &&
@@ -166,6 +174,26 @@ asio::awaitable<bool> Controller::give_up_late_ones() {
     co_await pause_until(setup_.runtime, setup_.runtime.now() + kLateLookInterval);
   }
   co_return lives_.running() == 0 && acquiring_.running() == 0;
+}
+
+/// What others hand over to this host, and what it has acquired without hearing of it, nobody would
+/// work on until it expires.
+asio::awaitable<void> Controller::give_back_the_rest() {
+  for (int attempt = 0; attempt < kGiveBackAttemptsMax; ++attempt) {
+    auto listing = co_await manager_->list();
+    if (!listing) {
+      report(Severity::Error, "Stop", {}, listing.error().message());
+      co_return;
+    }
+    bool all_done = true;
+    for (Lease& lease : *listing) {
+      if (supervisors_.contains(lease.id)) continue;
+      if (lease.owner != setup_.host && lease.wanted_by() != setup_.host) continue;
+      const auto change = co_await manager_->withdraw(std::move(lease));
+      if (!change || !change->done()) all_done = false;
+    }
+    if (all_done) co_return;
+  }
 }
 
 asio::awaitable<void> Controller::join_supervisors(std::shared_ptr<Signal> joined) {
@@ -177,11 +205,14 @@ asio::awaitable<void> Controller::join_supervisors(std::shared_ptr<Signal> joine
 // ── taking leases ────────────────────────────────────────────────────────────────────────────────
 
 asio::awaitable<void> Controller::acquire_loop() {
-  MonotonicTime next = setup_.runtime.now() + setup_.options.lease_acquire_interval;
-  while (!co_await stop_.pause_until(next)) {
+  const std::chrono::milliseconds interval = setup_.options.lease_acquire_interval;
+  MonotonicTime next = setup_.runtime.now() + interval;
+  // A lease that falls silent is looked at again when it expires, not an interval later.
+  while (!co_await stop_.pause_until(
+      std::min(next, watch_.next_expiry(setup_.host, setup_.runtime.now())))) {
     co_await acquire_cycle();
-    next = std::max(next, setup_.runtime.now() - setup_.options.lease_acquire_interval) +
-           setup_.options.lease_acquire_interval;
+    const MonotonicTime now = setup_.runtime.now();
+    if (now >= next) next = std::max(next, now - interval) + interval;
   }
 }
 
@@ -198,6 +229,8 @@ asio::awaitable<void> Controller::acquire_cycle() {
     return std::ranges::find(*listing, asked.first, &Lease::id) == listing->end();
   });
 
+  look_for_neglected(*listing);
+  const std::set<std::string> superseded = superseded_leases(*listing);
   const BalancingChoice choice = co_await choose(*listing);
   for (Lease& lease : *listing) {
     if (stop_.requested()) co_return;
@@ -207,9 +240,12 @@ asio::awaitable<void> Controller::acquire_cycle() {
       if (lease.owner != setup_.host) {
         pacer_.hasten(lease.id, setup_.runtime.now());
         pacer_changed_.notify();
+      } else if (superseded.contains(lease.id)) {
+        running->second->supersede();
       }
       continue;
     }
+    const std::string id = lease.id;
     const bool take = std::ranges::find(choice.take, lease.token) != choice.take.end();
     const bool steal = std::ranges::find(choice.steal, lease.token) != choice.steal.end();
     if (lease.owner == setup_.host || take) {
@@ -220,7 +256,29 @@ asio::awaitable<void> Controller::acquire_cycle() {
       const auto asked = co_await manager_->ask_for(std::move(lease));
       if (!asked) report(Severity::Error, "AskForLease", {}, asked.error().message());
     }
+    const auto taken = supervisors_.find(id);
+    if (taken != supervisors_.end() && superseded.contains(id)) taken->second->supersede();
   }
+}
+
+/// Somebody should know when nobody works on a lease for long: too few hosts, or none that may take
+/// another one.
+void Controller::look_for_neglected(const std::vector<Lease>& leases) {
+  const MonotonicTime now = setup_.runtime.now();
+  std::map<std::string, Neglected> neglected;
+  for (const Lease& lease : leases) {
+    const bool alone = lease.owner.empty() || watch_.expired(lease.id, now);
+    if (!alone || supervisors_.contains(lease.id)) continue;
+    const auto known = neglected_.find(lease.id);
+    Neglected& each = neglected[lease.id];
+    each = known == neglected_.end() ? Neglected{now, false} : known->second;
+    if (each.reported || now - each.since <= 2 * setup_.options.lease_expiration_interval) continue;
+    each.reported = true;
+    report(Severity::Error, "AcquireLease", lease.token,
+           fmt::format("the lease has been without a living owner for more than {} s",
+                       std::chrono::floor<std::chrono::seconds>(now - each.since).count()));
+  }
+  neglected_ = std::move(neglected);
 }
 
 asio::awaitable<BalancingChoice> Controller::choose(const std::vector<Lease>& leases) {

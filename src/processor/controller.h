@@ -84,6 +84,8 @@ class Controller {
   asio::awaitable<void> adopt(std::vector<Lease> leases);
   asio::awaitable<void> supervise(std::shared_ptr<Supervisor> supervisor);
   asio::awaitable<bool> give_up_late_ones();
+  asio::awaitable<void> give_back_the_rest();
+  void look_for_neglected(const std::vector<Lease>& leases);
   asio::awaitable<void> join_supervisors(std::shared_ptr<Signal> joined);
   asio::awaitable<void> renew(std::shared_ptr<Supervisor> supervisor);
   asio::awaitable<void> announce();
@@ -94,6 +96,12 @@ class Controller {
   void report(HealthEvent event) const;
   void report(Severity severity, std::string operation, std::string token,
               std::string message) const;
+
+  /// A lease that nobody works on, as far as this host can see.
+  struct Neglected {
+    MonotonicTime since;
+    bool reported = false;
+  };
 
   Setup setup_;
   ObserverCalls calls_;
@@ -113,6 +121,7 @@ class Controller {
   std::map<std::string, std::shared_ptr<Supervisor>> supervisors_;  // By id of the lease.
   std::set<std::string> being_acquired_;                            // Likewise.
   std::map<std::string, MonotonicTime> asked_for_;                  // Likewise.
+  std::map<std::string, Neglected> neglected_;                      // Likewise.
   std::optional<StoredDocument> announcement_;
 };
 

@@ -224,6 +224,21 @@ TEST_F(ControllerTest, ACrashedHostsLeaseIsTakenWithinExpirationAndAcquire) {
   EXPECT_TRUE(within(60s + 13s + 1s, [&] { return !seen("open", "b").empty(); }));
 }
 
+TEST_F(ControllerTest, WheneverAHostCrashesItsLeaseIsTakenInTime) {
+  start("a");
+  start("b");
+  std::string owner = "a";
+  for (int crash = 0; crash < 12; ++crash) {
+    pass(20s + crash * 1700ms);
+    const std::size_t opened = seen("open").size();
+    hosts_[owner]->runtime->kill();
+    ASSERT_TRUE(within(60s + 13s + 500ms, [&] { return seen("open").size() > opened; }))
+        << "crash " << crash;
+    start(owner);  // As the one that stands by.
+    owner = seen("open").back().host;
+  }
+}
+
 TEST_F(ControllerTest, WrongClocksStealNothingFromTheLiving) {
   start("a", 10min);
   start("b", -10min);
@@ -469,6 +484,17 @@ TEST_F(ControllerTest, LanesKeepTheOrderOfEachKey) {
 }
 
 // ── many ─────────────────────────────────────────────────────────────────────────────────────────
+
+TEST_F(ControllerTest, WhoFindsAnotherHostMakingTheLeasesBeginsSoonAfterIt) {
+  stop(start("a"));
+  const std::string group = leases()[0].id.substr(0, leases()[0].id.find(".."));
+  ASSERT_TRUE(store_.remove(group + ".info", {}));
+  ASSERT_TRUE(store_.create(group + ".lock", R"({"ttl":30})"));
+  world_.after(200ms, [&] { EXPECT_TRUE(store_.remove(group + ".lock", {})); });
+  const Duration begin = world_.now();
+  start("b");
+  EXPECT_LT(world_.now() - begin, 3s);
+}
 
 class ManyRanges : public GroupTest {
  protected:

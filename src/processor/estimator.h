@@ -13,9 +13,9 @@
 
 namespace orrery::processor {
 
-/// Exact where the server can tell (P-111); else the estimate of .NET's estimator: the LSN of the
+/// Exact where the server can tell; else the estimate of .NET's estimator: the LSN of the
 /// session minus that of the first change that is left. It counts transactions, also ones that will
-/// never be shown (P-110). Without a position, or when the range is gone and nobody knows what has
+/// never be shown. Without a position, or when the range is gone and nobody knows what has
 /// become of it, 1: somebody should look.
 Async<LeaseLag> lease_lag(FeedReader& reader, Lease lease, Ranges ranges);
 

@@ -18,7 +18,7 @@ class EstimatorTest : public LeasesTest {
   LeaseLag lag(const Lease& of) { return get(lease_lag(feed, of, feed.current)); }
 };
 
-TEST(EstimateTest, P110_IsTheSessionMinusTheFirstChange) {
+TEST(EstimateTest, IsTheSessionMinusTheFirstChange) {
   const std::string_view change = R"({"id":"a","_lsn":11})";
   EXPECT_EQ(estimate_lag("0:-1#15", change), 5U);
   EXPECT_EQ(estimate_lag("0:15", change), 5U);
@@ -30,8 +30,8 @@ TEST(EstimateTest, P110_IsTheSessionMinusTheFirstChange) {
   EXPECT_EQ(estimate_lag("0:-1#15", R"({"current":{},"metadata":{"lsn":14}})"), 2U);
 }
 
-// Conformance test 28: deletes are not counted by a server that counts documents.
-TEST_F(EstimatorTest, P111_IsExactWhereTheServerCanTell) {
+// Deletes are not counted by a server that counts documents.
+TEST_F(EstimatorTest, IsExactWhereTheServerCanTell) {
   feed.left = PendingChanges{3, 700, std::chrono::seconds(9)};
   const auto found = lag(lease());
   EXPECT_TRUE(found.exact);
@@ -45,7 +45,7 @@ TEST_F(EstimatorTest, P111_IsExactWhereTheServerCanTell) {
   EXPECT_EQ(lag(lease()).documents, 0U);
 }
 
-TEST_F(EstimatorTest, P111_FallsBackToTheFormula) {
+TEST_F(EstimatorTest, FallsBackToTheFormula) {
   feed.answer = [](const FeedRequest& request) -> std::optional<FeedAnswer> {
     EXPECT_EQ(request.page_size, 1U);
     return page_of({R"({"id":"a","_lsn":11})"}, "\"11\"", "0:-1#15");

@@ -37,6 +37,17 @@ bool ExpiryWatch::expired(const std::string& lease_id, MonotonicTime now) const 
   return seen_.contains(lease_id) && unchanged_for(lease_id, now) > expiration_;
 }
 
+MonotonicTime ExpiryWatch::next_expiry(std::string_view host, MonotonicTime now) const {
+  auto next = MonotonicTime::max();
+  for (const auto& [_, seen] : seen_) {
+    if (seen.owner.empty() || same_host(seen.owner, host)) continue;
+    // Ages are counted in whole milliseconds: the one after it is the first that is beyond.
+    const MonotonicTime expiry = seen.since + expiration_ + std::chrono::milliseconds(1);
+    if (expiry > now) next = std::min(next, expiry);
+  }
+  return next;
+}
+
 std::chrono::milliseconds ExpiryWatch::unchanged_for(const std::string& lease_id,
                                                      MonotonicTime now) const {
   const auto found = seen_.find(lease_id);

@@ -1,11 +1,12 @@
 // ExpiryWatch: whether the owner of a lease is alive, judged by what this host has seen and on its
-// own steady clock. No clocks of different machines are compared (P-120).
+// own steady clock. No clocks of different machines are compared.
 #pragma once
 
 #include <chrono>
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "processor/lease.h"
@@ -30,6 +31,10 @@ class ExpiryWatch {
   /// Whether the lease, as it was last observed, has not changed for the expiration interval. A
   /// lease that was never observed has not expired.
   bool expired(const std::string& lease_id, MonotonicTime now) const;
+
+  /// When the next lease of somebody other than `host` expires if it does not change until then;
+  /// never, when there is none.
+  MonotonicTime next_expiry(std::string_view host, MonotonicTime now) const;
 
   /// For how long it has not changed; zero when it was never observed.
   std::chrono::milliseconds unchanged_for(const std::string& lease_id, MonotonicTime now) const;

@@ -17,7 +17,7 @@ Lease lease(std::string etag, std::string id = "P..0") {
 
 MonotonicTime at(seconds time) { return MonotonicTime(time); }
 
-TEST(ExpiryWatchTest, P120_ALeaseThatDoesNotChangeExpires) {
+TEST(ExpiryWatchTest, ALeaseThatDoesNotChangeExpires) {
   ExpiryWatch watch(seconds(60));
   for (int time = 0; time <= 60; time += 13) watch.observe({lease("a")}, at(seconds(time)));
   EXPECT_FALSE(watch.expired("P..0", at(seconds(60))));
@@ -25,7 +25,7 @@ TEST(ExpiryWatchTest, P120_ALeaseThatDoesNotChangeExpires) {
   EXPECT_EQ(watch.unchanged_for("P..0", at(seconds(61))), seconds(61));
 }
 
-TEST(ExpiryWatchTest, P120_EveryChangeIsASignOfLife) {
+TEST(ExpiryWatchTest, EveryChangeIsASignOfLife) {
   ExpiryWatch watch(seconds(60));
   watch.observe({lease("a")}, at(seconds(0)));
   watch.observe({lease("b")}, at(seconds(50)));
@@ -33,8 +33,7 @@ TEST(ExpiryWatchTest, P120_EveryChangeIsASignOfLife) {
   EXPECT_TRUE(watch.expired("P..0", at(seconds(111))));
 }
 
-// Conformance test 19.
-TEST(ExpiryWatchTest, P120_TimestampsOfOtherClocksDoNotCount) {
+TEST(ExpiryWatchTest, TimestampsOfOtherClocksDoNotCount) {
   ExpiryWatch watch(seconds(60));
   Lease early = lease("a");
   early.timestamp = WallTime(seconds(5));
@@ -44,7 +43,7 @@ TEST(ExpiryWatchTest, P120_TimestampsOfOtherClocksDoNotCount) {
   EXPECT_TRUE(watch.expired("P..0", at(seconds(1'000'061))));
 }
 
-TEST(ExpiryWatchTest, P120_TheClockOfTheStoreSpeedsUpTheFirstDecision) {
+TEST(ExpiryWatchTest, TheClockOfTheStoreSpeedsUpTheFirstDecision) {
   ExpiryWatch watch(seconds(60));
   Lease old = lease("a");
   old.ts = 1'000;
@@ -71,6 +70,21 @@ TEST(ExpiryWatchTest, ThatSomebodyWantsALeaseIsNoSignOfLifeOfItsOwner) {
   wanted.timestamp = WallTime(seconds(9));
   watch.observe({wanted}, at(seconds(62)));
   EXPECT_FALSE(watch.expired("P..0", at(seconds(63))));
+}
+
+TEST(ExpiryWatchTest, TheNextExpiryIsThatOfAnotherHost) {
+  ExpiryWatch watch(seconds(60));
+  EXPECT_EQ(watch.next_expiry("host-1", at(seconds(0))), MonotonicTime::max());
+  Lease free = lease("a", "P..2");
+  free.owner.clear();
+  watch.observe({lease("a"), lease("a", "P..1"), free}, at(seconds(0)));
+  watch.observe(lease("b", "P..1"), at(seconds(10)));
+  EXPECT_EQ(watch.next_expiry("host-2", at(seconds(20))), MonotonicTime::max());
+  const MonotonicTime next = watch.next_expiry("host-1", at(seconds(20)));
+  EXPECT_FALSE(watch.expired("P..0", next - std::chrono::milliseconds(1)));
+  EXPECT_TRUE(watch.expired("P..0", next));
+  // What has expired is not waited for again.
+  EXPECT_GT(watch.next_expiry("host-1", next), at(seconds(70)));
 }
 
 TEST(ExpiryWatchTest, WhatIsNotListedAnyMoreIsForgotten) {

@@ -27,8 +27,7 @@ FeedLoop::FeedLoop(Setup setup, Lease lease)
       done_position_(lease_.position.value_or("")),
       pages_max_(setup_.options.lanes > 1 ? kPagesAtOnceWithLanes : 1),
       page_done_(setup_.runtime),
-      policy_(setup_.options.checkpoint_frequency, setup_.runtime.now()),
-      last_progress_(setup_.runtime.now()) {}
+      policy_(setup_.options.checkpoint_frequency, setup_.runtime.now()) {}
 
 void FeedLoop::report(Severity severity, std::string message) const {
   setup_.report({severity, "ReadChangeFeed", lease_.token, std::move(message)});
@@ -70,9 +69,10 @@ asio::awaitable<void> FeedLoop::read_on() {
   while (!ended()) {
     co_await wait_for_turn();
     if (ended()) break;
+    reading_since_ = setup_.runtime.now();
     FeedAnswer answer = co_await setup_.reader.read(next_request());
+    reading_since_.reset();
     if (ended()) break;
-    last_progress_ = setup_.runtime.now();
     co_await take_answer(std::move(answer));
   }
 }
@@ -278,7 +278,6 @@ asio::awaitable<void> FeedLoop::serve(Lane& lane) {
     Part part = std::move(lane.parts.front());
     lane.parts.pop_front();
     Verdict verdict = co_await setup_.dispatcher.process(std::move(part.batch));
-    last_progress_ = setup_.runtime.now();
     switch (verdict.kind) {
       case Verdict::Kind::Done:
         watermark_.part_done(part.page);

@@ -67,8 +67,10 @@ class FeedLoop {
   std::optional<std::string> take_idle_position() { return std::exchange(idle_position_, {}); }
   /// The observer has written a position itself.
   void checkpointed_by_observer();
-  /// When the loop was last seen to get on.
-  MonotonicTime last_progress() const { return last_progress_; }
+  /// Ends it: the lease is being replaced by others.
+  void supersede() { end(FeedEnding::Kind::Gone, "leases that replace it are there already"); }
+  /// Since when it waits for an answer of the feed; nullopt: it does not.
+  std::optional<MonotonicTime> reading_since() const { return reading_since_; }
 
  private:
   /// What one lane has to do of a page.
@@ -118,7 +120,7 @@ class FeedLoop {
   CheckpointPolicy policy_;
   bool confirming_ = false;
   std::optional<std::string> idle_position_;
-  MonotonicTime last_progress_;
+  std::optional<MonotonicTime> reading_since_;
 };
 
 }  // namespace orrery::processor

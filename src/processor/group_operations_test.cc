@@ -46,7 +46,7 @@ class GroupOperationsTest : public LeasesTest {
   }
 };
 
-// Conformance test 29, as far as the store is concerned.
+// As far as the store is concerned.
 TEST_F(GroupOperationsTest, PausingIsWrittenForAllHostsToRead) {
   EXPECT_FALSE(get(group.paused()));
   ASSERT_TRUE(run(group.pause(true)));

@@ -62,7 +62,8 @@ class ChangeFeedProcessorHost::Impl {
   Impl(std::string host_name, client::Container monitored, std::shared_ptr<LeaseStore> leases,
        ChangeFeedOptions feed_options, ChangeFeedHostOptions options)
       : name_(std::move(host_name)),
-        reader_(std::make_shared<ContainerFeedReader>(std::move(monitored))),
+        reader_(std::make_shared<ContainerFeedReader>(std::move(monitored),
+                                                      options.query_partitions_max_batch_size)),
         store_(std::move(leases)),
         feed_options_(std::move(feed_options)),
         options_(std::move(options)) {

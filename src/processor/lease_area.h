@@ -50,10 +50,10 @@ struct StartPosition {
   static StartPosition of(const ChangeFeedOptions& options);
 };
 
-/// The etag that stands for `start` in `target` now: fixed once, it never moves (P-91). nullopt
+/// The etag that stands for `start` in `target` now: fixed once, it never moves. nullopt
 /// where the server gives none that could be kept (then the start has to be asked for again).
 /// Throttling is waited out. RangeGone when the range is not there any more;
-/// NotFound when the container is not; BadRequest for a start that the mode has not (P-93).
+/// NotFound when the container is not; BadRequest for a start that the mode has not.
 Async<std::optional<std::string>> resolve_start(FeedReader& reader, FeedTarget target,
                                                 StartPosition start, client::ChangeFeedMode mode,
                                                 std::string session_token, Runtime& runtime);

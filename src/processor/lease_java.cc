@@ -12,6 +12,8 @@
 namespace orrery::processor {
 namespace {
 
+/// Beyond it WallTime, which counts nanoseconds, has no room.
+constexpr std::int64_t kPointInTimeMsMax = 9'000'000'000'000;
 constexpr std::string_view kFullFidelity = "FULL_FIDELITY";
 
 /// Java's encoder writes the URL alphabet with padding, one of its decoders reads the other one.
@@ -77,7 +79,8 @@ std::optional<JavaState> parse_java_state(std::string_view base64) {
   } else if (start.member("Type").is_string("POINT_IN_TIME") &&
              start.member("PointInTimeMs").is_number()) {
     const auto number = start.member("PointInTimeMs").as_number();
-    if (number.is_integer) {
+    if (number.is_integer && number.integer > -kPointInTimeMsMax &&
+        number.integer < kPointInTimeMsMax) {
       state.start_time = WallTime(std::chrono::milliseconds(number.integer));
     }
   }

@@ -1,5 +1,6 @@
 #include "processor/lease_manager.h"
 
+#include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
@@ -42,7 +43,7 @@ struct LeaseManager::Intent {
   bool renew = false;  ///< write although nothing but the timestamp changes
   std::optional<std::string> position{};
   bool position_must_advance = false;  ///< else an older one is passed over
-  std::optional<std::string> owner{};
+  std::optional<std::string> owner{};  ///< if it still wants the lease; else nobody
   PropertyChanges properties{};
 
   /// False: `lease` is that way already.
@@ -54,7 +55,8 @@ struct LeaseManager::Intent {
       changes = true;
     }
     if (owner) {
-      lease.owner = *owner;
+      // Who does not want it any more has stopped, and it would wait for that host to expire.
+      lease.owner = lease.wanted_by() == *owner ? *owner : std::string();
       changes = true;
     }
     for (const auto& [key, value] : properties) {
@@ -135,7 +137,11 @@ Async<LeaseChange> LeaseManager::acquire(Lease seen) {
   Lease wanted = seen;
   wanted.owner = host_;
   wanted.timestamp = runtime_.wall_now();
-  wanted.properties.insert_or_assign(std::string(kEpochProperty), std::to_string(seen.epoch() + 1));
+  // Never below the store's clock: a lease that was deleted, and made again by somebody who had
+  // planned that long ago, must not give an epoch a second time.
+  const auto made_at = static_cast<std::uint64_t>(std::max<UnixSeconds>(seen.ts, 0));
+  wanted.properties.insert_or_assign(std::string(kEpochProperty),
+                                     std::to_string(std::max(seen.epoch() + 1, made_at)));
   wanted.properties.erase(std::string(kWantedByProperty));
   const std::string id = seen.id;
   const std::uint64_t epoch = wanted.epoch();
@@ -250,6 +256,13 @@ Async<LeaseChange> LeaseManager::update_properties(std::string id, PropertyChang
 Async<LeaseChange> LeaseManager::ask_for(Lease seen) {
   Lease wanted = seen;
   wanted.properties.insert_or_assign(std::string(kWantedByProperty), host_);
+  co_return co_await write_once(std::move(seen), std::move(wanted));
+}
+
+Async<LeaseChange> LeaseManager::withdraw(Lease seen) {
+  Lease wanted = seen;
+  if (wanted.owner == host_) wanted.owner.clear();
+  if (wanted.wanted_by() == host_) wanted.properties.erase(std::string(kWantedByProperty));
   co_return co_await write_once(std::move(seen), std::move(wanted));
 }
 

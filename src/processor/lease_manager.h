@@ -38,7 +38,7 @@ using PropertyChanges = std::map<std::string, std::optional<std::string>>;
 
 /// The leases of one host, in one group. Remembers those that it has acquired, with their etags, so
 /// that an update costs one write. Updates of one lease wait for each other, in the order of the
-/// calls: a host never conflicts with itself (P-50). Different leases go on at once.
+/// calls: a host never conflicts with itself. Different leases go on at once.
 ///
 /// For the one thread of the runtime's executor, where it also resumes. Whoever calls awaits the
 /// outcome; the manager must outlive that. Parameters are values.
@@ -65,8 +65,8 @@ class LeaseManager {
   Async<std::vector<Lease>> list();
 
   /// Takes a lease, as it was seen in a listing: free, expired, to be stolen, or of this very host
-  /// from an earlier life (P-58). Raises its epoch. Sent once: Lost when it has changed since it
-  /// was seen (P-51). `seen.range`, when the caller knows it, is written where the document lacks
+  /// from an earlier life. Raises its epoch. Sent once: Lost when it has changed since it
+  /// was seen. `seen.range`, when the caller knows it, is written where the document lacks
   /// it.
   Async<LeaseChange> acquire(Lease seen);
 
@@ -75,12 +75,12 @@ class LeaseManager {
   /// while this call waited for its turn and left nothing to say.
   Async<LeaseChange> renew(std::string id, std::optional<std::string> position = std::nullopt);
 
-  /// Writes a position, and renews by it. Older when it is behind the one in the lease (P-23); when
+  /// Writes a position, and renews by it. Older when it is behind the one in the lease; when
   /// it is the same there is nothing to write.
   Async<LeaseChange> checkpoint(std::string id, std::string position);
 
-  /// Gives the lease up: its owner is nobody, or `to`, a host that has asked for it (17.4). Done
-  /// also when it was not ours any more; either way it is forgotten here.
+  /// Gives the lease up: its owner is nobody, or `to`, a host that has asked for it and still wants
+  /// it. Done also when it was not ours any more; either way it is forgotten here.
   Async<LeaseChange> release(std::string id, std::string to = {});
 
   /// Changes some properties and leaves the others as they are in the store.
@@ -91,8 +91,12 @@ class LeaseManager {
   /// changed since.
   Async<LeaseChange> ask_for(Lease seen);
 
+  /// Takes such a request back, and gives up a lease that was handed over meanwhile. Sent once;
+  /// Lost when the lease has changed since it was seen.
+  Async<LeaseChange> withdraw(Lease seen);
+
   /// Creates a lease. Done, with its etag, also when it was there before: `lease` is then what is
-  /// there (P-81).
+  /// there.
   Async<LeaseChange> create(Lease lease);
 
   /// Deletes the document, whoever owns it, and forgets it. That it is gone already is fine.

@@ -13,6 +13,10 @@ namespace {
 /// Orrery's etag of a reader of tombstones: "00", the position in 19 digits, and when it began.
 constexpr std::size_t kPositionDigits = 19;
 
+/// WallTime, which counts nanoseconds, has room for these whole years.
+constexpr int kYearMin = 1678;
+constexpr int kYearMax = 2261;
+
 std::optional<std::uint64_t> whole_number(std::string_view digits) {
   std::uint64_t value = 0;
   const char* end = digits.data() + digits.size();
@@ -128,7 +132,9 @@ std::optional<WallTime> parse_timestamp(std::string_view text) {
   const std::chrono::year_month_day date(std::chrono::year(*year),
                                          std::chrono::month(static_cast<unsigned>(*month)),
                                          std::chrono::day(static_cast<unsigned>(*day)));
-  if (!date.ok() || *hour > 23 || *minute > 59 || *second > 60) return std::nullopt;
+  if (!date.ok() || *year < kYearMin || *year > kYearMax || *hour > 23 || *minute > 59 ||
+      *second > 60)
+    return std::nullopt;
   return std::chrono::time_point_cast<WallTime::duration>(
       std::chrono::sys_days(date) + std::chrono::hours(*hour) + std::chrono::minutes(*minute) +
       std::chrono::seconds(*second) + part - *zone);

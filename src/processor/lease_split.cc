@@ -36,8 +36,10 @@ class Planner {
       plan.keep = true;
       return plan;
     }
-    // Java's handleChanges knows no leases of a part of a range.
-    if (!gone_.range || gone_.format == LeaseFormat::JavaPk) {
+    // .NET 2.x and Java's handleChanges know no leases of a part of a range, and their leases do
+    // not say what they cover. That this host happens to know it is not enough: whoever replaces
+    // the neighbours may not, and everybody has to come to the same leases.
+    if (!gone_.range || gone_.format == LeaseFormat::Net2 || gone_.format == LeaseFormat::JavaPk) {
       ORRERY_TRY(plan.leases, by_parents());
       return plan;
     }
@@ -46,7 +48,8 @@ class Planner {
       if (range.range.overlaps(*gone_.range)) areas.push_back(range.range);
     }
     if (areas.empty() || !uncovered(*gone_.range, areas).empty()) return not_told();
-    if (gone_.is_epk() && areas.size() == 1) {
+    const bool untouched = uncovered(*gone_.range, later_) == std::vector{*gone_.range};
+    if (gone_.is_epk() && areas.size() == 1 && untouched) {
       plan.keep = true;
       return plan;
     }
@@ -66,8 +69,9 @@ class Planner {
                              gone_.id));
   }
 
+  /// Apart from the one that is to be replaced.
   bool exists(const std::string& id) const {
-    return std::ranges::find(existing_, id, &Lease::id) != existing_.end();
+    return id != gone_.id && std::ranges::find(existing_, id, &Lease::id) != existing_.end();
   }
 
   Result<Lease> lease(std::string token, std::optional<FeedRange> range,
@@ -100,24 +104,40 @@ class Planner {
     return {};
   }
 
-  /// Where nobody knows what area the range had.
+  /// Where nobody knows what area the range had: all of each range that came of it, from the lowest
+  /// position of all leases that it came of; except for what leases cover that say so themselves.
   Result<std::vector<Lease>> by_parents() const {
     std::vector<Lease> leases;
+    bool any = false;
     for (const PartitionKeyRange& range : ranges_) {
       const auto is_parent = [&](const Lease& each) {
         return !each.is_epk() &&
                std::ranges::find(range.parents, each.token) != range.parents.end();
       };
       if (!is_parent(gone_)) continue;
+      any = true;
       auto position = position_;
+      std::vector<FeedRange> covered;
       for (const Lease& other : existing_) {
-        if (other.id == gone_.id || !is_parent(other)) continue;
-        position = lowest_position(position, other.position);
+        if (other.id == gone_.id) continue;
+        if (auto area = area_of(other, ranges_)) {
+          covered.push_back(std::move(*area));
+        } else if (is_parent(other)) {
+          position = lowest_position(position, other.position);
+        }
       }
-      ORRERY_TRY(auto made, lease(range.id, range.range, std::move(position)));
-      leases.push_back(std::move(made));
+      ORRERY_TRY(auto whole, lease(range.id, range.range, position));
+      const auto left = uncovered(range.range, covered);
+      if (exists(whole.id) || (left.size() == 1 && left[0] == range.range)) {
+        leases.push_back(std::move(whole));
+        continue;
+      }
+      for (const FeedRange& piece : left) {
+        ORRERY_TRY(auto made, lease({}, piece, position));
+        leases.push_back(std::move(made));
+      }
     }
-    if (leases.empty()) return not_told();
+    if (!any) return not_told();
     return leases;
   }
 
@@ -135,6 +155,24 @@ Result<ReplacementPlan> plan_replacement(const LeaseIds& ids, const Lease& gone,
                                          std::optional<std::string> position, const Ranges& ranges,
                                          const std::vector<Lease>& existing) {
   return Planner(ids, gone, std::move(position), ranges, existing).plan();
+}
+
+std::set<std::string> superseded_leases(const std::vector<Lease>& leases) {
+  std::vector<const Lease*> by_area;
+  for (const Lease& lease : leases) {
+    if (lease.range) by_area.push_back(&lease);
+  }
+  std::ranges::sort(by_area, {},
+                    [](const Lease* lease) -> const std::string& { return lease->range->min; });
+  std::set<std::string> superseded;
+  for (auto lease = by_area.begin(); lease != by_area.end(); ++lease) {
+    for (auto next = lease + 1; next != by_area.end(); ++next) {
+      if ((*lease)->range->max <= (*next)->range->min) break;
+      if ((*lease)->generation() < (*next)->generation()) superseded.insert((*lease)->id);
+      if ((*next)->generation() < (*lease)->generation()) superseded.insert((*next)->id);
+    }
+  }
+  return superseded;
 }
 
 Async<Replacement> replace_lease(LeaseManager& manager, FeedReader& reader, Lease gone,

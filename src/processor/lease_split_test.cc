@@ -30,7 +30,6 @@ class LeaseSplitTest : public LeasesTest {
   }
 };
 
-// Conformance test 13.
 TEST_F(LeaseSplitTest, ASplitRangeLeaseBecomesOneForEachChild) {
   const Lease gone = acquired("0", whole, "\"10\"", LeaseFormat::Net3, {{"mine", "kept"}});
   feed.current = {{"1", left, {"0"}}, {"2", right, {"0"}}};
@@ -49,7 +48,7 @@ TEST_F(LeaseSplitTest, ASplitRangeLeaseBecomesOneForEachChild) {
   EXPECT_EQ(replacement.leases[1].range, right);
 }
 
-TEST_F(LeaseSplitTest, P81_AllChildrenAreThereBeforeTheParentGoes) {
+TEST_F(LeaseSplitTest, AllChildrenAreThereBeforeTheParentGoes) {
   const Lease gone = acquired("0", whole);
   feed.current = {{"1", left, {"0"}}, {"2", right, {"0"}}};
   replace(gone);
@@ -60,8 +59,8 @@ TEST_F(LeaseSplitTest, P81_AllChildrenAreThereBeforeTheParentGoes) {
   EXPECT_LT(std::ranges::find(calls, "create " + ids.lease("2")), removed);
 }
 
-// Conformance test 15, at every step.
-TEST_F(LeaseSplitTest, P81_ACrashAnywhereIsCompletedByTheNextOwner) {
+// At every step.
+TEST_F(LeaseSplitTest, ACrashAnywhereIsCompletedByTheNextOwner) {
   feed.current = {{"1", left, {"0"}}, {"2", right, {"0"}}};
   for (std::size_t steps = 0; steps < 8; ++steps) {
     for (const auto& token : tokens()) {
@@ -97,7 +96,7 @@ TEST_F(LeaseSplitTest, P81_ACrashAnywhereIsCompletedByTheNextOwner) {
   }
 }
 
-TEST_F(LeaseSplitTest, P83_AParentFoundAfterItsChildrenHaveAdvancedIsJustDeleted) {
+TEST_F(LeaseSplitTest, AParentFoundAfterItsChildrenHaveAdvancedIsJustDeleted) {
   const Lease gone = acquired("0", whole);
   put_lease("1", left, "\"30\"", "host-2");
   put_lease("2", right, "\"40\"", "host-3");
@@ -109,7 +108,7 @@ TEST_F(LeaseSplitTest, P83_AParentFoundAfterItsChildrenHaveAdvancedIsJustDeleted
   EXPECT_EQ(lease_at("2").position, "\"40\"");
 }
 
-TEST_F(LeaseSplitTest, P82_OnlyItsOwnerReplacesALease) {
+TEST_F(LeaseSplitTest, OnlyItsOwnerReplacesALease) {
   const Lease gone = acquired("0", whole);
   LeaseManager thief(store, ids, "host-2", runtime);
   ASSERT_EQ(get(thief.acquire(lease_at("0"))).kind, LeaseChange::Kind::Done);
@@ -119,7 +118,6 @@ TEST_F(LeaseSplitTest, P82_OnlyItsOwnerReplacesALease) {
   EXPECT_EQ(lease_at("0").position, "\"10\"");
 }
 
-// Conformance test 16.
 TEST_F(LeaseSplitTest, MergedRangesKeepALeaseEachForThePartThatWasTheirs) {
   const Lease first = acquired("1", left, "\"10\"");
   const Lease second = acquired("2", right, "\"20\"");
@@ -210,6 +208,53 @@ TEST_F(LeaseSplitTest, JavaPkMergesAtTheLowestPosition) {
   replace(second, "\"13\"");
   EXPECT_THAT(tokens(), ElementsAre("3"));
   EXPECT_EQ(lease_at("3").position, "\"10\"");
+}
+
+// Whoever has acquired it while its range was there knows its area, others do not.
+TEST_F(LeaseSplitTest, Net2MergesAtTheLowestPositionWhateverTheOwnerHappensToKnow) {
+  Lease first = acquired("1", std::nullopt, "\"20\"", LeaseFormat::Net2);
+  first.range = left;
+  const Lease second = acquired("2", std::nullopt, "\"10\"", LeaseFormat::Net2);
+  feed.current = {{"3", whole, {"1", "2"}}};
+  replace(first, "\"25\"");
+  EXPECT_THAT(tokens(), ElementsAre("2", "3"));
+  EXPECT_EQ(lease_at("3").position, "\"10\"");
+  EXPECT_EQ(lease_at("3").format, LeaseFormat::Net2);
+  replace(second, "\"13\"");
+  EXPECT_THAT(tokens(), ElementsAre("3"));
+}
+
+TEST_F(LeaseSplitTest, ALeaseOfUnknownAreaLeavesAloneWhatOthersSayTheyCover) {
+  const Lease gone = acquired("2", std::nullopt, "\"10\"", LeaseFormat::Net2);
+  put_lease("1", left, "\"20\"", "host-2");
+  feed.current = {{"3", whole, {"1", "2"}}};
+  replace(gone);
+  EXPECT_THAT(tokens(), ElementsAre("1", "1F-FF"));
+  EXPECT_EQ(lease_at("1F-FF").position, "\"12\"");
+}
+
+TEST_F(LeaseSplitTest, WhatWasHalfReplacedIsReplacedAlthoughItFitsOneRangeAgain) {
+  const Lease gone = acquired("", whole);
+  put_lease("", left, "\"90\"", "host-2", LeaseFormat::Net3, {{"orrery.generation", "1"}});
+  feed.current = {{"3", whole, {"1", "2"}}};
+  EXPECT_FALSE(replace(gone).kept);
+  EXPECT_THAT(tokens(), ElementsAre("-1F", "1F-FF"));
+  EXPECT_EQ(lease_at("-1F").position, "\"90\"");
+  EXPECT_EQ(lease_at("1F-FF").position, "\"12\"");
+}
+
+TEST_F(LeaseSplitTest, OnlyLaterLeasesSupersede) {
+  const auto lease = [&](const std::string& id, FeedRange range, const char* generation) {
+    Lease each;
+    each.id = id;
+    each.range = std::move(range);
+    each.properties["orrery.generation"] = generation;
+    return each;
+  };
+  EXPECT_THAT(superseded_leases({lease("a", whole, "1"), lease("b", left, "2")}), ElementsAre("a"));
+  EXPECT_THAT(superseded_leases({lease("a", left, "1"), lease("b", whole, "2")}), ElementsAre("a"));
+  EXPECT_THAT(superseded_leases({lease("a", whole, "1"), lease("b", left, "1")}), IsEmpty());
+  EXPECT_THAT(superseded_leases({lease("a", left, "1"), lease("b", right, "2")}), IsEmpty());
 }
 
 TEST_F(LeaseSplitTest, JavaEpkLeasesSplitWithTheirState) {

@@ -53,6 +53,8 @@ std::vector<std::string> check_options(const std::string& host_name,
                                        const ChangeFeedHostOptions& options) {
   const bool blank = host_name.find_first_not_of(" \t\r\n") == std::string::npos;
   require(!blank, "a host needs a name");
+  require(options.lease_prefix.find_first_of("/\\?#") == std::string::npos,
+          "lease_prefix begins the ids of leases, which must not have '/', '\\', '?' or '#'");
   require(options.lease_acquire_interval.count() > 0, "lease_acquire_interval must be above 0");
   require(options.lease_renew_interval.count() > 0, "lease_renew_interval must be above 0");
   require(

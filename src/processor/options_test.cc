@@ -36,6 +36,16 @@ TEST(HostOptions, AHostNeedsAName) {
   EXPECT_TRUE(refused({}, {}, "  "));
 }
 
+TEST(HostOptions, APrefixMustBeFitForAnId) {
+  ChangeFeedHostOptions options;
+  for (const char* const prefix : {"a/b", "a\\b", "a?b", "a#b"}) {
+    options.lease_prefix = prefix;
+    EXPECT_TRUE(refused(options)) << prefix;
+  }
+  options.lease_prefix = "billing.";
+  EXPECT_FALSE(refused(options));
+}
+
 TEST(HostOptions, RenewalsMustComeTwiceBeforeALeaseExpires) {
   ChangeFeedHostOptions options;
   options.lease_renew_interval = 31s;

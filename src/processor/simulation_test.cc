@@ -21,6 +21,7 @@ TEST(Simulation, WhateverHappensToHostsNoChangeIsLostOrOutOfOrder) {
   }
   std::size_t changes = 0;
   std::size_t deliveries = 0;
+  Events events;
   for (std::uint64_t seed = first; seed < first + count; ++seed) {
     Schedule schedule(seed);
     for (const std::string& problem : schedule.run()) {
@@ -29,8 +30,9 @@ TEST(Simulation, WhateverHappensToHostsNoChangeIsLostOrOutOfOrder) {
     if (HasFailure()) break;
     changes += schedule.changes();
     deliveries += schedule.deliveries();
+    events += schedule.events();
   }
-  std::printf("%zu changes in %zu deliveries\n", changes, deliveries);
+  std::printf("%zu changes in %zu deliveries; %s\n", changes, deliveries, events.text().c_str());
 }
 
 }  // namespace

@@ -16,6 +16,8 @@ constexpr const char* kCost = "orrery.cost";
 /// Between attempts to write when the store does not answer.
 constexpr std::chrono::milliseconds kStoreRetryWait{1000};
 constexpr int kReleaseAttemptsMax = 3;
+/// In renew intervals: how long a read may last, beyond what the server may wait.
+constexpr int kStuckIntervals = 25;
 
 [[noreturn]] void refuse_checkpoint(const std::string& reason) {
   client::CosmosException::Details details;
@@ -63,18 +65,26 @@ void Supervisor::written(MonotonicTime when) {
 
 asio::awaitable<void> Supervisor::run() {
   const auto self = shared_from_this();
-  if (co_await open()) {
+  if (superseded_) {
+    co_await replace();
+  } else if (co_await open()) {
     feed_loop_.emplace(
         FeedLoop::Setup{host_.runtime, host_.reader, *dispatcher_, host_.limiter, stop_,
                         host_.feed_options, host_.options, *host_.documents, host_.paused,
                         [this](std::string to) { return checkpoint(std::move(to)); }, host_.report},
         lease_);
+    if (superseded_) feed_loop_->supersede();
     const FeedEnding ending = co_await feed_loop_->run();
     co_await finish(ending);
   } else {
     co_await release();
   }
   co_await tasks_.join();
+}
+
+void Supervisor::supersede() {
+  superseded_ = true;
+  if (feed_loop_) feed_loop_->supersede();
 }
 
 asio::awaitable<bool> Supervisor::open() {
@@ -94,7 +104,9 @@ asio::awaitable<bool> Supervisor::open() {
       host_.options.retry, host_.options.batch_deadline, host_.keep_dead_letter,
       observer_checkpoint(), host_.report,
       [this] {
-        if (host_.options.close_after_deadline) tasks_.spawn(give_up());
+        if (host_.options.close_after_deadline) {
+          tasks_.spawn(give_up(CloseReason::ObserverError));
+        }
       },
       [this](const DispatchCounters& counters) { publish(counters); }});
   publish({});
@@ -165,9 +177,9 @@ asio::awaitable<void> Supervisor::release() {
   host_.manager.forget(lease_.id);
 }
 
-asio::awaitable<void> Supervisor::give_up() {
+asio::awaitable<void> Supervisor::give_up(CloseReason reason) {
   const auto self = shared_from_this();
-  end(CloseReason::ObserverError);
+  end(reason);
   co_await release();
 }
 
@@ -229,6 +241,12 @@ asio::awaitable<bool> Supervisor::checkpoint(std::string position) {
   co_return false;
 }
 
+bool Supervisor::is_stuck(MonotonicTime now) const {
+  if (!feed_loop_ || !feed_loop_->reading_since()) return false;
+  return now - *feed_loop_->reading_since() >
+         kStuckIntervals * host_.options.lease_renew_interval + host_.options.long_poll_wait;
+}
+
 asio::awaitable<void> Supervisor::renew() {
   const auto self = shared_from_this();
   if (state_ != State::Ours) co_return;
@@ -236,6 +254,12 @@ asio::awaitable<void> Supervisor::renew() {
   if (begin - last_written_ > host_.options.lease_expiration_interval) {
     // Others see it as expired: whoever takes it must not find this host still at work.
     lose("it could not be renewed in time");
+    co_return;
+  }
+  if (is_stuck(begin)) {
+    // The renewals go on while a read hangs: nobody else would ever get the lease.
+    report(Severity::Error, "ReadChangeFeed", "a read does not end: the lease is given up");
+    tasks_.spawn(give_up(CloseReason::Unknown));
     co_return;
   }
   std::optional<std::string> idle;

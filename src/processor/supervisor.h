@@ -53,10 +53,12 @@ class Supervisor : public std::enable_shared_from_this<Supervisor> {
   asio::awaitable<void> run();
   /// Asks for that.
   void stop() { end(CloseReason::Shutdown); }
+  /// Leases that replace this one are there already: ends it, and completes that.
+  void supersede();
   /// Shows that the owner is alive; notices when it is no longer this host.
   asio::awaitable<void> renew();
   /// Releases the lease although its observer has not returned. Nothing is written any more.
-  asio::awaitable<void> give_up();
+  asio::awaitable<void> give_up(CloseReason reason);
 
   const std::string& id() const { return lease_.id; }
   const std::string& token() const { return lease_.token; }
@@ -67,6 +69,7 @@ class Supervisor : public std::enable_shared_from_this<Supervisor> {
  private:
   enum class State { Ours, Lost, GivenUp, Replacing, Replaced };
 
+  bool is_stuck(MonotonicTime now) const;
   asio::awaitable<bool> open();
   asio::awaitable<void> finish(const FeedEnding& ending);
   asio::awaitable<void> replace();
@@ -88,6 +91,7 @@ class Supervisor : public std::enable_shared_from_this<Supervisor> {
   State state_ = State::Ours;
   std::optional<CloseReason> close_reason_;  // When somebody asked for the end.
   std::string hand_over_to_;
+  bool superseded_ = false;
   Stop stop_;
   std::optional<Dispatcher> dispatcher_;
   std::optional<FeedLoop> feed_loop_;

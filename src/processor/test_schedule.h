@@ -1,9 +1,8 @@
 // One random history of a group of hosts, drawn from a seed: hosts that crash, hang, are cut off
-// and come back, ranges that split and merge, clocks that are wrong; and what must hold all the
-// while.
+// and come back, leases that others steal, ranges that split and merge, servers that are started
+// anew, clocks that are wrong; and what must hold all the while.
 #pragma once
 
-#include <cstdio>
 #include <map>
 #include <memory>
 #include <set>
@@ -17,6 +16,7 @@
 
 #include "processor/controller.h"
 #include "processor/lease.h"
+#include "processor/test_ledger.h"
 #include "processor/test_simulated_feed.h"
 #include "processor/test_simulated_store.h"
 #include "processor/test_simulation.h"
@@ -25,107 +25,29 @@ namespace orrery::processor::simulation {
 
 using namespace std::chrono_literals;
 
-/// What was processed, and whether it was done right. All that goes wrong is written down.
-class Ledger {
- public:
-  explicit Ledger(const FeedServer& feed) : feed_(feed) {}
+/// How often things have happened.
+struct Events {
+  std::size_t crashes = 0, pauses = 0, stops = 0, cuts = 0, thefts = 0, splits = 0, merges = 0;
+  std::size_t restarts = 0;      ///< of the servers
+  std::size_t wrong_clocks = 0;  ///< lives of hosts
+  std::size_t stolen = 0;        ///< by hosts that had too little
+  std::size_t refusals = 0;      ///< of the sink, to hosts whose epoch was over
 
-  void problem(std::string what) {
-    if (problems_.size() < 10) problems_.push_back(std::move(what));
-  }
-  const std::vector<std::string>& problems() const { return problems_; }
-
-  /// An owner begins. No epoch of a lease may ever belong to two.
-  void opened(const std::string& token, std::uint64_t epoch, const std::string& life) {
-    const auto [owner, first] = owners_.try_emplace({token, epoch}, life);
-    if (!first) {
-      problem(fmt::format("epoch {} of lease {} belongs to {} and to {}", epoch, token,
-                          owner->second, life));
+  Events& operator+=(const Events& other) {
+    for (const auto member : {&Events::crashes, &Events::pauses, &Events::stops, &Events::cuts,
+                              &Events::thefts, &Events::splits, &Events::merges, &Events::restarts,
+                              &Events::wrong_clocks, &Events::stolen, &Events::refusals}) {
+      this->*member += other.*member;
     }
+    return *this;
   }
-
-  void processed(const std::string& token, std::uint64_t epoch, std::string_view document) {
-    const Change change = parse(document);
-    int& newest = processed_[change.key];
-    if (change.version > newest + 1) {
-      problem(fmt::format("version {} of key {} was processed before version {}", change.version,
-                          change.key, newest + 1));
-    }
-    if (change.version > newest) ++first_deliveries_;
-    newest = std::max(newest, change.version);
-    ++deliveries_;
-    int& last = by_epoch_[{token, epoch, change.key}];
-    if (change.version <= last) {
-      problem(fmt::format("lease {} went back from version {} to {} of key {} within epoch {}",
-                          token, last, change.version, change.key, epoch));
-    }
-    last = change.version;
-    sink(change);
+  std::string text() const {
+    return fmt::format(
+        "{} crashes, {} pauses, {} stops, {} cuts, {} thefts, {} splits, {} merges, {} restarts of "
+        "the servers, {} wrong clocks, {} leases stolen, {} refusals of the sink",
+        crashes, pauses, stops, cuts, thefts, splits, merges, restarts, wrong_clocks, stolen,
+        refusals);
   }
-
-  /// Everything before a position that is written must have been processed.
-  void checkpointed(const StoredDocument& document) {
-    const auto lease = parse_lease(document);
-    if (!lease) {
-      problem("a lease can't be read: " + lease.error().message());
-      return;
-    }
-    if (!lease->position) return;
-    const std::uint64_t position = position_lsn(*lease->position).value_or(0);
-    const client::FeedRange area = feed_.area_of(lease->token);
-    for (const Change& change : feed_.changes()) {
-      if (change.lsn > position || change.hash < area.min || area.max <= change.hash) continue;
-      if (processed_[change.key] < change.version) {
-        problem(fmt::format("lease {} is at {}, but version {} of key {} (lsn {}) is not processed",
-                            lease->token, position, change.version, change.key, change.lsn));
-      }
-    }
-  }
-
-  bool all_processed() const { return first_deliveries_ == feed_.changes().size(); }
-  std::size_t deliveries() const { return deliveries_; }
-
-  /// What a sink has that keeps its position with its data: every change once, in order.
-  void check_sink() {
-    for (const Change& change : feed_.changes()) {
-      if (sink_versions_[change.key] < change.version) {
-        problem(fmt::format("the sink lacks version {} of key {}", change.version, change.key));
-      }
-    }
-  }
-
- private:
-  static Change parse(std::string_view document) {
-    Change change;
-    unsigned long long lsn = 0;
-    const std::string text(document);
-    std::sscanf(text.c_str(), "{\"id\":\"%d-%d\"", &change.key, &change.version);
-    std::sscanf(text.c_str() + text.rfind(':'), ":%llu", &lsn);
-    change.lsn = lsn;
-    return change;
-  }
-
-  /// A change and the position of its key are written together. What is not beyond the position
-  /// was there before.
-  void sink(const Change& change) {
-    std::pair<std::uint64_t, int>& position = sink_positions_[change.key];
-    if (std::pair(change.lsn, change.version) <= position) return;
-    position = {change.lsn, change.version};
-    if (change.version != ++sink_versions_[change.key]) {
-      problem(fmt::format("the sink got version {} of key {} as its {}th", change.version,
-                          change.key, sink_versions_[change.key]));
-    }
-  }
-
-  const FeedServer& feed_;
-  std::vector<std::string> problems_;
-  std::map<std::pair<std::string, std::uint64_t>, std::string> owners_;
-  std::map<int, int> processed_;  // By key: the newest version.
-  std::map<std::tuple<std::string, std::uint64_t, int>, int> by_epoch_;
-  std::map<int, std::pair<std::uint64_t, int>> sink_positions_;
-  std::map<int, int> sink_versions_;
-  std::size_t first_deliveries_ = 0;
-  std::size_t deliveries_ = 0;
 };
 
 class Schedule {
@@ -158,14 +80,19 @@ class Schedule {
       something_happens();
     }
     if (ledger_.problems().empty()) calm();
-    if (ledger_.problems().empty()) ledger_.check_sink();
+    if (ledger_.problems().empty()) sink_.check(feed_.changes());
     if (ledger_.problems().empty()) stop_all();
+    if (!ledger_.problems().empty()) ledger_.problem("it was with " + described_options());
     return ledger_.problems();
   }
 
   std::size_t changes() const { return feed_.changes().size(); }
   std::size_t deliveries() const { return ledger_.deliveries(); }
-  Duration time() const { return world_.now(); }
+  Events events() const {
+    Events all = events_;
+    all.refusals = sink_.refusals();
+    return all;
+  }
 
  private:
   /// One host from start to crash or stop.
@@ -206,8 +133,15 @@ class Schedule {
       if (schedule_.trouble_ && schedule_.world_.one_in(20)) {
         count = schedule_.world_.below(count + 1);
       }
+      const std::string& token = context.lease_token();
       for (std::size_t i = 0; i < count; ++i) {
-        schedule_.ledger_.processed(context.lease_token(), context.epoch(), changes[i]);
+        if (schedule_.sink_.refuses(token, context.epoch(), Ledger::parse(changes[i]))) {
+          throw std::runtime_error("the sink knows of a later epoch");
+        }
+      }
+      for (std::size_t i = 0; i < count; ++i) {
+        schedule_.ledger_.processed(token, context.epoch(), changes[i]);
+        schedule_.sink_.write(token, context.epoch(), Ledger::parse(changes[i]));
       }
       return Outcome::done_until(count);
     }
@@ -244,9 +178,19 @@ class Schedule {
       options_.retry.first_wait = 50ms;
       options_.retry.bisect = world_.one_in(2);
     }
+    constexpr LeaseFormat kFormats[] = {LeaseFormat::Net3, LeaseFormat::Net3,
+                                        LeaseFormat::Net3, LeaseFormat::JavaEpk,
+                                        LeaseFormat::Net2, LeaseFormat::JavaPk};
+    options_.lease_format = kFormats[world_.below(std::size(kFormats))];
     feed_options_.start_from_beginning = true;
     feed_options_.max_item_count = static_cast<std::uint32_t>(1 + world_.below(12));
     keys_ = 1 + static_cast<int>(world_.below(12));
+  }
+
+  std::string described_options() const {
+    return fmt::format("{} hosts, lease format {}, {} lanes, {} balancing", hosts_.size(),
+                       static_cast<int>(options_.lease_format), options_.lanes,
+                       options_.balancing == Balancing::Equal ? "equal" : "weighted");
   }
 
   // ── hosts ──────────────────────────────────────────────────────────────────────────────────────
@@ -255,6 +199,7 @@ class Schedule {
     auto life = std::make_unique<Life>();
     life->name = fmt::format("{}/{}", host.name, ++host.lives);
     const Duration skew = world_.one_in(3) ? world_.between(-10min, 10min) : Duration(0);
+    if (skew != Duration(0)) ++events_.wrong_clocks;
     life->runtime = std::make_shared<SimulatedRuntime>(world_, skew);
     life->store = std::make_unique<StoreClient>(world_, store_, life->runtime, host.network);
     life->feed = std::make_unique<FeedClient>(world_, feed_, life->runtime, host.network);
@@ -271,6 +216,7 @@ class Schedule {
         [this](const DeadLetter& letter) {
           // Put aside is processed, as far as positions go. The epoch is not told.
           ledger_.processed(letter.range + letter.host, ++dead_letters_, letter.document);
+          sink_.write(letter.range, 0, Ledger::parse(letter.document));
         }});
     asio::co_spawn(life->runtime->executor(), start_life(*life), asio::detached);
     life->runtime->post([] {});
@@ -292,6 +238,7 @@ class Schedule {
   }
   void kill(Host& host) {
     if (!host.life) return;
+    events_.stolen += host.life->stats.read().stolen;
     host.life->runtime->kill();
     host.life.reset();
   }
@@ -306,9 +253,10 @@ class Schedule {
   void something_happens() {
     Host& host = any_host();
     bury(host);
-    switch (world_.below(16)) {
+    switch (world_.below(18)) {
       case 0:
       case 1:
+        if (host.life) ++events_.crashes;
         kill(host);
         break;
       case 2:
@@ -317,15 +265,20 @@ class Schedule {
         if (!host.life) start(host);
         break;
       case 5:
-        if (host.life) host.life->runtime->pause();
+        if (host.life) {
+          ++events_.pauses;
+          host.life->runtime->pause();
+        }
         break;
       case 6:
         if (host.life) host.life->runtime->go_on();
         break;
       case 7:
+        ++events_.stops;
         stop(host);
         break;
       case 8:
+        ++events_.cuts;
         host.network.cut = true;
         break;
       case 9:
@@ -338,15 +291,45 @@ class Schedule {
         host.network.throttled_per_mille = static_cast<unsigned>(world_.below(300));
         break;
       case 11:
-        if (feed_.ranges().size() < 6) feed_.split(world_.below(100));
+        if (feed_.ranges().size() < 6 && feed_.split(world_.below(100))) ++events_.splits;
         break;
       case 12:
-        feed_.merge(world_.below(100));
+        if (feed_.merge(world_.below(100))) ++events_.merges;
+        break;
+      case 13:
+        restart_servers();
+        break;
+      case 14:
+        steal_a_lease();
         break;
       default:
         write_some();
         break;
     }
+  }
+
+  /// Requests that arrive meanwhile are not answered; those that wait are cut off.
+  void restart_servers() {
+    if (store_.down) return;
+    ++events_.restarts;
+    store_.down = true;
+    feed_.set_down(true);
+    // Mostly at once, sometimes after the leases of everybody have expired.
+    const Duration time = world_.one_in(4) ? world_.between(30s, 100s) : world_.between(0s, 5s);
+    world_.after(time, [this] { servers_are_up(); });
+  }
+  void servers_are_up() {
+    store_.down = false;
+    feed_.set_down(false);
+  }
+
+  /// A host of another library takes a lease from its owner, and is never heard of again.
+  void steal_a_lease() {
+    std::vector<Lease> all = leases();
+    if (all.empty()) return;
+    Lease& lease = all[world_.below(all.size())];
+    lease.owner = "thief";
+    if (store_.replace(lease.id, write_lease(lease), lease.etag)) ++events_.thefts;
   }
 
   void write_some() {
@@ -360,6 +343,7 @@ class Schedule {
 
   void calm() {
     trouble_ = false;
+    servers_are_up();
     write_some();
     for (auto& host : hosts_) {
       host->network = Network();
@@ -374,11 +358,19 @@ class Schedule {
         if (!host->life) start(*host);
       }
       world_.run_until(world_.now() + 5s, [] { return false; });
-      done = ledger_.all_processed() && unspread().empty();
+      done = ledger_.all_processed() && all_started() && unspread().empty();
     }
     if (!done && ledger_.problems().empty()) {
-      ledger_.problem(ledger_.all_processed() ? unspread() : "changes were never processed");
+      ledger_.problem(!all_started()             ? "a host does not start"
+                      : !ledger_.all_processed() ? "changes were never processed"
+                                                 : unspread());
     }
+  }
+
+  bool all_started() const {
+    return std::ranges::all_of(hosts_, [](auto& host) {
+      return host->life && host->life->started && !host->life->stopping;
+    });
   }
 
   std::vector<Lease> leases() {
@@ -423,14 +415,9 @@ class Schedule {
   }
 
   void stop_all() {
-    for (auto& host : hosts_) {
-      // Who is still about to begin has nothing to give back.
-      if (host->life && !host->life->started) kill(*host);
-      stop(*host);
-    }
+    for (auto& host : hosts_) stop(*host);
     const bool done = world_.run_until(world_.now() + 120s, [this] {
-      return std::ranges::all_of(hosts_,
-                                 [](auto& host) { return !host->life || host->life->stopped; });
+      return std::ranges::all_of(hosts_, [](auto& host) { return host->life->stopped; });
     });
     if (!done) ledger_.problem("a host does not stop");
     for (const Lease& lease : leases()) {
@@ -444,10 +431,12 @@ class Schedule {
   FeedServer feed_;
   StoreServer store_;
   Ledger ledger_;
+  Sink sink_{ledger_};
   ChangeFeedOptions feed_options_;
   ChangeFeedHostOptions options_;
   int keys_ = 1;
   bool trouble_ = true;
+  Events events_;
   std::uint64_t dead_letters_ = 0;
   std::vector<std::unique_ptr<Host>> hosts_;
 };

@@ -174,6 +174,14 @@ class FeedServer {
   void when_changed(std::function<void()> what) { waiting_.push_back(std::move(what)); }
 
   bool long_poll = false;
+  /// Nobody answers, and whoever was waiting is cut off.
+  void set_down(bool down) {
+    down_ = down;
+    wake_waiting();
+  }
+  bool down() const { return down_; }
+  /// Requests that get no answer as long as this holds.
+  std::function<bool(const FeedRequest&)> hangs;
   /// What is answered instead, if anything.
   std::function<std::optional<FeedAnswer>(const FeedRequest&)> intercept;
 
@@ -190,6 +198,7 @@ class FeedServer {
     for (auto& what : std::exchange(waiting_, {})) what();
   }
 
+  bool down_ = false;
   int next_id_ = 0;
   std::vector<Range> ranges_;
   std::map<std::string, client::FeedRange> areas_;
@@ -208,6 +217,9 @@ class FeedClient final : public FeedReader {
   asio::awaitable<FeedAnswer> read(FeedRequest request) override {
     const bool waits = request.wait.has_value() && server_.long_poll;
     const auto asked = std::make_shared<const FeedRequest>(std::move(request));
+    while (server_.hangs && server_.hangs(*asked)) {
+      co_await pause_until(*runtime_, runtime_->now() + std::chrono::seconds(1));
+    }
     FeedAnswer answer = co_await send(asked, !waits);
     if (!waits || answer.kind != FeedAnswer::Kind::NotModified || !answer.etag.empty()) {
       co_return answer;
@@ -232,6 +244,7 @@ class FeedClient final : public FeedReader {
     return exchange<Ranges>(
         world_, runtime_, network_,
         [&server = server_]() -> Ranges {
+          if (server.down()) return Error(ErrorCode::Unavailable, "the feed is down");
           std::vector<client::PartitionKeyRange> all;
           for (const FeedServer::Range& range : server.ranges()) {
             all.push_back({range.id, range.bounds, range.parents});
@@ -259,7 +272,8 @@ class FeedClient final : public FeedReader {
     throttled.retry_after = std::chrono::milliseconds(300);
     return exchange<FeedAnswer>(
         world_, runtime_, network_,
-        [&server = server_, request, must] {
+        [&server = server_, request, must, unheard] {
+          if (server.down()) return unheard;
           // An answer without an etag stands for none yet.
           return server.answer(*request, must).value_or(FeedAnswer());
         },

@@ -54,6 +54,7 @@ class StoreServer {
   /// Called with every document that is written.
   std::function<void(const StoredDocument&)> on_write;
   std::uint64_t writes() const { return version_; }
+  bool down = false;  ///< nobody answers
 
  private:
   UnixSeconds seconds() const {
@@ -110,9 +111,15 @@ class StoreClient final : public LeaseStore {
  private:
   template <typename T>
   Async<T> send(std::function<Result<T>()> ask) {
-    return exchange<Result<T>>(world_, runtime_, network_, std::move(ask),
-                               Error(ErrorCode::Unavailable, "no answer"),
-                               Error(ErrorCode::TooManyRequests, "too many"));
+    return exchange<Result<T>>(
+        world_, runtime_, network_,
+        [&server = server_, ask = std::move(ask)]() -> Result<T> {
+          if (server.down) {
+            return Error(ErrorCode::Unavailable, "the store is down");
+          }
+          return ask();
+        },
+        Error(ErrorCode::Unavailable, "no answer"), Error(ErrorCode::TooManyRequests, "too many"));
   }
 
   World& world_;

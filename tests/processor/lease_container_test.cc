@@ -95,7 +95,7 @@ TEST_P(KeyedLeaseContainerTest, IsAStoreLikeTheOthers) {
   EXPECT_EQ(failure(store.remove(id, {})), ErrorCode::NotFound);
 }
 
-TEST_P(KeyedLeaseContainerTest, P31_ListsByPrefixOverAllPartitions) {
+TEST_P(KeyedLeaseContainerTest, ListsByPrefixOverAllPartitions) {
   ContainerLeaseStore store(make_container("leases", 3, {GetParam()}));
   std::vector<std::string> expected;
   for (int count = 10; count < 60; ++count) {
@@ -154,12 +154,12 @@ TEST_F(LeaseContainerTest, OtherKeysAreRefused) {
   EXPECT_THAT(refused.error().message(), HasSubstr("/owner"));
 }
 
-TEST_F(LeaseContainerTest, P2_AContainerThatIsNotThereIsNotMade) {
+TEST_F(LeaseContainerTest, AContainerThatIsNotThereIsNotMade) {
   ContainerLeaseStore store(database().container("nowhere"));
   EXPECT_EQ(failure(store.list("P..")), ErrorCode::NotFound);
 }
 
-TEST_F(LeaseContainerTest, P32_LeasesUnderRandomKeysAreReadWrittenAndMerged) {
+TEST_F(LeaseContainerTest, LeasesUnderRandomKeysAreReadWrittenAndMerged) {
   const auto container = make_container("leases", 2, {"/partitionKey"});
   const LeaseIds ids{"P"};
   const auto put = [&](const std::string& key, const std::string& position) {
@@ -192,7 +192,7 @@ TEST_F(LeaseContainerTest, P32_LeasesUnderRandomKeysAreReadWrittenAndMerged) {
   ASSERT_TRUE(get(manager.checkpoint(lease.id, "\"13\"")).done());
 }
 
-TEST_F(LeaseContainerTest, P34_ForeignPropertiesSurviveTheServer) {
+TEST_F(LeaseContainerTest, ForeignPropertiesSurviveTheServer) {
   const auto container = make_container("leases", 1, {"/id"});
   container.create_item(
       R"({"id":"P..0","_etag":null,"_ts":0,"PartitionId":"0","Owner":null,"ContinuationToken":null,)"
@@ -210,7 +210,7 @@ TEST_F(LeaseContainerTest, P34_ForeignPropertiesSurviveTheServer) {
   EXPECT_THAT(text, HasSubstr(R"("ContinuationToken":"\"4\"")"));
 }
 
-TEST_F(LeaseContainerTest, P54_ADeletedLeaseAndAThiefAreToldApart) {
+TEST_F(LeaseContainerTest, ADeletedLeaseAndAThiefAreToldApart) {
   const auto container = make_container("leases", 1, {"/id"});
   ContainerLeaseStore store(container);
   LeaseManager manager(store, LeaseIds{"P"}, "host-1", runtime);
