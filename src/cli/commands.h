@@ -9,6 +9,9 @@ namespace orrery::cli {
 
 void add_serve(CLI::App& app, int& exit_code);
 void add_feed(CLI::App& app, int& exit_code);
+void add_process(CLI::App& app, int& exit_code);
+void add_leases(CLI::App& app, int& exit_code);
+void add_copy(CLI::App& app, int& exit_code);
 /// split and merge.
 void add_topology(CLI::App& app, int& exit_code);
 

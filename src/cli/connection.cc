@@ -4,8 +4,8 @@
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
-#include <nlohmann/json.hpp>
 
+#include "client/refusal.h"
 #include "protocol/headers.h"
 #include "protocol/well_known_key.h"
 
@@ -20,7 +20,8 @@ Error error_of(const client::Reply& reply) {
                     : reply.status == 410 ? ErrorCode::RangeGone
                     : reply.status == 404 ? ErrorCode::NotFound
                                           : ErrorCode::BadRequest;
-  return Error(code, fmt::format("the server answered {}: {}", reply.status, words_of(reply)));
+  return Error(code,
+               fmt::format("the server answered {}: {}", reply.status, client::message_of(reply)));
 }
 
 }  // namespace
@@ -82,16 +83,35 @@ Result<client::Reply> Connection::stream(client::Request request, std::string_vi
   return reply;
 }
 
-std::string words_of(const client::Reply& reply) {
-  const auto body = nlohmann::json::parse(reply.body, nullptr, /*allow_exceptions=*/false);
-  if (body.is_object() && body.contains("message") && body["message"].is_string()) {
-    return body["message"].get<std::string>();
+client::CosmosClient open_client(const ConnectionOptions& options) {
+  client::ClientOptions client_options;
+  client_options.certificate_file = options.certificate_file;
+  client_options.verify_certificate = !options.insecure;
+  if (!options.connection_string.empty()) {
+    return client::CosmosClient::from_connection_string(options.connection_string,
+                                                        std::move(client_options));
   }
-  return reply.body.empty() ? "without a body" : reply.body.substr(0, 500);
+  return client::CosmosClient(options.endpoint,
+                              options.key.empty() ? std::string(kWellKnownKey) : options.key,
+                              std::move(client_options));
+}
+
+client::Container open_container(const client::CosmosClient& client, std::string_view name) {
+  if (const auto link = client::container_link(name); !link) {
+    throw client::failure_of(client::Failure::Argument, link.error().message());
+  }
+  const std::size_t slash = name.find('/');
+  return client.database(std::string(name.substr(0, slash)))
+      .container(std::string(name.substr(slash + 1)));
 }
 
 int complain(const Error& error) {
   fmt::print(stderr, "orrery: {}\n", error.message());
+  return 1;
+}
+
+int complain(const client::CosmosException& exception) {
+  fmt::print(stderr, "orrery: {}\n", exception.what());
   return 1;
 }
 

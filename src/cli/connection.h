@@ -8,6 +8,7 @@
 #include "base/result.h"
 #include "client/account.h"
 #include "client/transport.h"
+#include "orrery/client.h"
 
 namespace CLI {
 class App;
@@ -49,10 +50,14 @@ class Connection {
   client::Transport transport_;
 };
 
-/// The message of an error answer, without the envelope.
-std::string words_of(const client::Reply& reply);
+/// The same server by the SDK, for commands that need no more than that. Throws CosmosException
+/// when the options make no sense; nothing is sent yet.
+client::CosmosClient open_client(const ConnectionOptions& options);
+/// The container that "DATABASE/CONTAINER" names; throws CosmosException when it names none.
+client::Container open_container(const client::CosmosClient& client, std::string_view name);
 
 /// Prints "orrery: …" and returns the exit code of a failure.
 int complain(const Error& error);
+int complain(const client::CosmosException& exception);
 
 }  // namespace orrery::cli

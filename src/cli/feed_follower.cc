@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <chrono>
-#include <ctime>
 #include <thread>
 
 #include <fmt/format.h>
 
 #include "base/clock.h"
 #include "cli/feed_line.h"
+#include "cli/utc_time.h"
 #include "protocol/headers.h"
 #include "protocol/http_date.h"
 #include "protocol/resource_path.h"
@@ -20,17 +20,6 @@ namespace {
 constexpr std::chrono::seconds kSilenceMax{60};
 constexpr std::chrono::milliseconds kFirstDelay{100};
 constexpr std::chrono::milliseconds kDelayMax{5000};
-
-/// "2026-11-15T22:00:00Z", with a blank for the T and without the Z if need be: always UTC.
-std::optional<UnixSeconds> parse_rfc3339(const std::string& text) {
-  for (const char* format : {"%Y-%m-%dT%H:%M:%SZ", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M:%S",
-                             "%Y-%m-%dT%H:%MZ", "%Y-%m-%d %H:%M", "%Y-%m-%d"}) {
-    std::tm time{};
-    const char* end = ::strptime(text.c_str(), format, &time);
-    if (end != nullptr && *end == '\0') return ::timegm(&time);
-  }
-  return {};
-}
 
 bool is_etag(std::string_view text) {
   if (text.starts_with('"') && text.ends_with('"') && text.size() > 2) {
@@ -91,8 +80,7 @@ Result<> FeedFollower::fix_start() {
   if (choice_.from == "now") {
     position_ = "*";
   } else {
-    auto time = parse_rfc3339(choice_.from);
-    if (!time) time = parse_http_date(choice_.from);
+    const auto time = parse_utc_time(choice_.from);
     if (!time) {
       return Error(ErrorCode::BadRequest,
                    fmt::format("'{}' is no place to begin: say beginning, now, a time in UTC such "

@@ -1,0 +1,65 @@
+// Change: a document of the source as it is written into the destination, and where it goes there.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "json/path.h"
+#include "protocol/epk.h"
+#include "protocol/partition_key.h"
+
+namespace orrery::cli::copy {
+
+/// The document without the members that a server adds; every other member keeps its bytes, numbers
+/// and spaces included.
+std::string without_system_properties(std::string_view document);
+
+/// Where the key of a document is. Immutable; threads may share it.
+class KeyReader {
+ public:
+  explicit KeyReader(PartitionKeyDefinition definition);
+
+  const PartitionKeyDefinition& definition() const { return definition_; }
+  /// A missing value, an object and an array are undefined, as servers see it.
+  PartitionKey key_of(std::string_view document) const;
+  /// Whether the key is, or contains, the document's id: then a logical partition has room for one
+  /// document only.
+  bool has_id() const;
+
+ private:
+  PartitionKeyDefinition definition_;
+  json::PathSet paths_;
+  std::vector<std::size_t> places_;  // Of each path, in what paths_ finds.
+};
+
+/// A change of the source.
+struct Change {
+  std::string text;  ///< to be written
+  std::string id;
+  std::string rid;  ///< in the source
+  std::uint64_t lsn = 0;
+  PartitionKey key;  ///< in the destination
+  Epk source_epk;    ///< where it is in the source
+};
+
+/// Makes changes of what the feed shows. Immutable; threads may share it.
+class ChangeReader {
+ public:
+  ChangeReader(PartitionKeyDefinition source, PartitionKeyDefinition destination)
+      : source_(std::move(source)), destination_(std::move(destination)) {}
+
+  /// BadRequest when it is not what a change feed shows.
+  Result<Change> read(std::string_view document) const;
+
+  const KeyReader& source() const { return source_; }
+  const KeyReader& destination() const { return destination_; }
+
+ private:
+  KeyReader source_;
+  KeyReader destination_;
+};
+
+}  // namespace orrery::cli::copy

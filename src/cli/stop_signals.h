@@ -1,0 +1,31 @@
+// StopSignals: SIGINT and SIGTERM as a stop token, for commands that have something to finish.
+#pragma once
+
+#include <functional>
+#include <stop_token>
+#include <thread>
+
+namespace orrery::cli {
+
+/// The first signal asks for an end; the second ends the process at once. Made before any other
+/// thread, so that all of them leave these signals to this one. SIGPIPE is ignored from then on.
+class StopSignals {
+ public:
+  /// `last_will` runs before a sudden end.
+  explicit StopSignals(std::function<void()> last_will = {});
+  ~StopSignals();
+  StopSignals(const StopSignals&) = delete;
+  StopSignals& operator=(const StopSignals&) = delete;
+
+  std::stop_token token() const { return stop_.get_token(); }
+
+ private:
+  void watch(int signals);
+
+  std::function<void()> last_will_;
+  std::stop_source stop_;
+  int done_;  // An eventfd.
+  std::thread thread_;
+};
+
+}  // namespace orrery::cli
