@@ -20,12 +20,13 @@ import traceback
 
 import feed
 import foundation
+import processor
 from harness import ROOT, say
 
-ROWS = foundation.ROWS | feed.ROWS
+ROWS = foundation.ROWS | feed.ROWS | processor.ROWS
 
 
-class Bench(foundation.FoundationRows, feed.FeedRows):
+class Bench(foundation.FoundationRows, feed.FeedRows, processor.ProcessorRows):
     """All rows over one set of servers and data."""
 
 

@@ -44,6 +44,21 @@ void fail(const std::string& what) {
   std::exit(2);
 }
 
+bool Target::take(std::string_view name, const char* value) {
+  if (name == "--host") {
+    host = value;
+  } else if (name == "--port") {
+    port = std::atoi(value);
+  } else if (name == "--database") {
+    database = value;
+  } else if (name == "--container") {
+    container = value;
+  } else {
+    return false;
+  }
+  return true;
+}
+
 Signer::Signer(const std::string& base64_key) {
   key_.resize(base64_key.size());
   const int size =
@@ -199,6 +214,28 @@ std::size_t receive_response(int fd, std::vector<char>& buffer, Head& head) {
   // The buffer may have moved since the head was read.
   parse_head({buffer.data(), filled}, head);
   return filled;
+}
+
+void upsert(int fd, const Target& target, const Signer& signer, const std::string& partition_key,
+            std::string_view body, std::vector<char>& buffer) {
+  std::string request = head(target, signer, "POST", "/" + target.container_link() + "/docs",
+                             signer.authorization("post", "docs", target.container_link()));
+  request += "x-ms-documentdb-is-upsert: true\r\nx-ms-documentdb-partitionkey: [\"" +
+             partition_key + "\"]\r\n";
+  request += "content-type: application/json\r\ncontent-length: " + std::to_string(body.size());
+  request.append("\r\n\r\n").append(body);
+  send_all(fd, request);
+  Head answered;
+  receive_response(fd, buffer, answered);
+  if (answered.status != 200 && answered.status != 201) {
+    fail("a write was answered " + std::to_string(answered.status));
+  }
+}
+
+double quantile(const std::vector<double>& sorted, double q) {
+  if (sorted.empty()) return 0;
+  return sorted[std::min(sorted.size() - 1,
+                         static_cast<std::size_t>(q * static_cast<double>(sorted.size())))];
 }
 
 }  // namespace bench

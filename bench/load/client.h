@@ -24,6 +24,8 @@ struct Target {
   std::string container = "docs";
 
   std::string container_link() const { return "dbs/" + database + "/colls/" + container; }
+  /// --host, --port, --database and --container of a command line; false: another option.
+  bool take(std::string_view name, const char* value);
 };
 
 /// Signs requests with the date at which it was made: good for the fifteen minutes that the service
@@ -72,5 +74,12 @@ void send_all(int fd, std::string_view bytes);
 /// One response that has a length, read into `buffer`, which grows as needed; returns its size. The
 /// views of `head` point into the buffer.
 std::size_t receive_response(int fd, std::vector<char>& buffer, Head& head);
+
+/// Upserts a document and returns when it is acknowledged.
+void upsert(int fd, const Target& target, const Signer& signer, const std::string& partition_key,
+            std::string_view body, std::vector<char>& buffer);
+
+/// Of numbers that are sorted; 0 when there are none.
+double quantile(const std::vector<double>& sorted, double q);
 
 }  // namespace bench

@@ -8,7 +8,8 @@
 //   upsert   new versions of documents at random, out of the first --ids
 //   read     point reads, at random, of the first --ids documents
 //   feed     the whole read feed of the container, page after page on one connection
-//   changes  the whole change feed of range --range, likewise
+//   changes  the whole change feed of range --range, likewise; of several (0,1,2) at the same time,
+//            each on a connection of its own
 //   pages    change feed pages of --page-size from random positions below --ids;
 //            of one key with --partition-key
 //   get      GET --path with the same headers as a point read, for other servers
@@ -71,15 +72,8 @@ Options parse_options(int argc, char** argv) {
     const std::string_view name = argv[i];
     const char* value = argv[i + 1];
     const auto number = [&] { return std::strtoull(value, nullptr, 10); };
-    if (name == "--host") {
-      options.host = value;
-    } else if (name == "--port") {
-      options.port = std::atoi(value);
-    } else if (name == "--database") {
-      options.database = value;
-    } else if (name == "--container") {
-      options.container = value;
-    } else if (name == "--path") {
+    if (options.take(name, value)) continue;
+    if (name == "--path") {
       options.path = value;
     } else if (name == "--id-prefix") {
       options.id_prefix = value;
@@ -276,6 +270,14 @@ struct Totals {
   std::uint64_t bytes = 0;
   std::uint64_t errors = 0;
   std::vector<std::uint32_t> latencies_us;
+
+  void add(const Totals& other) {
+    requests += other.requests;
+    documents += other.documents;
+    bytes += other.bytes;
+    errors += other.errors;
+    latencies_us.insert(latencies_us.end(), other.latencies_us.begin(), other.latencies_us.end());
+  }
 };
 
 // What all threads draw from: the next number to create, the requests still to send, the deadline.
@@ -419,6 +421,17 @@ Totals run_feed(const Options& options, const Signer& signer, Schedule& schedule
   return totals;
 }
 
+std::vector<Options> one_for_each_range(const Options& options) {
+  std::vector<Options> readers;
+  std::string_view ids = options.range;
+  while (true) {
+    readers.push_back(options);
+    readers.back().range = ids.substr(0, ids.find(','));
+    if (ids.find(',') == std::string_view::npos) return readers;
+    ids.remove_prefix(ids.find(',') + 1);
+  }
+}
+
 double percentile_us(std::vector<std::uint32_t>& sorted, double share) {
   if (sorted.empty()) return 0;
   const auto last = static_cast<double>(sorted.size() - 1);
@@ -467,21 +480,17 @@ int main(int argc, char** argv) {
                                     std::chrono::duration<double>(options.seconds));
   }
   Totals totals;
-  if (options.feeds()) {
-    totals = run_feed(options, signer, schedule);
-  } else {
-    std::vector<std::thread> threads;
-    for (auto& worker : workers) threads.emplace_back([&worker] { worker->run(); });
-    for (auto& thread : threads) thread.join();
+  std::vector<Options> readers;
+  if (options.feeds()) readers = one_for_each_range(options);
+  std::vector<Totals> read(readers.size());
+  std::vector<std::thread> threads;
+  for (std::size_t i = 0; i < readers.size(); ++i) {
+    threads.emplace_back([&, i] { read[i] = run_feed(readers[i], signer, schedule); });
   }
+  for (auto& worker : workers) threads.emplace_back([&worker] { worker->run(); });
+  for (auto& thread : threads) thread.join();
   const double seconds = std::chrono::duration<double>(SteadyClock::now() - start).count();
-  for (auto& worker : workers) {
-    totals.requests += worker->totals.requests;
-    totals.documents += worker->totals.documents;
-    totals.bytes += worker->totals.bytes;
-    totals.errors += worker->totals.errors;
-    totals.latencies_us.insert(totals.latencies_us.end(), worker->totals.latencies_us.begin(),
-                               worker->totals.latencies_us.end());
-  }
+  for (const Totals& each : read) totals.add(each);
+  for (const auto& worker : workers) totals.add(worker->totals);
   return report(options, totals, seconds);
 }

@@ -89,23 +89,12 @@ class Writer {
 
   /// Its id is one of a few hundred, so that the container stays small; "seq" tells it from others.
   void write(std::uint64_t sequence) {
-    const std::string path = "/" + options_.container_link() + "/docs";
     std::string body = "{\"id\":\"push" + std::to_string(sequence % 500) +
                        "\",\"pk\":\"push\",\"seq\":" + std::to_string(sequence) + ",\"pad\":\"";
     if (body.size() + 2 < options_.doc_bytes)
       body.append(options_.doc_bytes - body.size() - 2, 'x');
     body += "\"}";
-    std::string request = head(options_, signer_, "POST", path,
-                               signer_.authorization("post", "docs", options_.container_link()));
-    request += "x-ms-documentdb-is-upsert: true\r\nx-ms-documentdb-partitionkey: [\"push\"]\r\n";
-    request += "content-type: application/json\r\ncontent-length: " + std::to_string(body.size());
-    request += "\r\n\r\n" + body;
-    send_all(fd_, request);
-    Head answered;
-    receive_response(fd_, buffer_, answered);
-    if (answered.status != 200 && answered.status != 201) {
-      fail("a write was answered " + std::to_string(answered.status));
-    }
+    upsert(fd_, options_, signer_, "push", body, buffer_);
   }
 
  private:
@@ -258,12 +247,6 @@ std::string etag_now(const Options& options) {
   return etag;
 }
 
-double quantile(const std::vector<double>& sorted, double q) {
-  if (sorted.empty()) return 0;
-  return sorted[std::min(sorted.size() - 1,
-                         static_cast<std::size_t>(q * static_cast<double>(sorted.size())))];
-}
-
 int run(const Options& options) {
   rlimit files{};
   ::getrlimit(RLIMIT_NOFILE, &files);
@@ -333,15 +316,8 @@ int main(int argc, char** argv) {
   for (int i = 2; i + 1 < argc; i += 2) {
     const std::string name = argv[i];
     const char* value = argv[i + 1];
-    if (name == "--host")
-      options.host = value;
-    else if (name == "--port")
-      options.port = std::atoi(value);
-    else if (name == "--database")
-      options.database = value;
-    else if (name == "--container")
-      options.container = value;
-    else if (name == "--range")
+    if (options.take(name, value)) continue;
+    if (name == "--range")
       options.range = value;
     else if (name == "--key")
       options.key = value;
