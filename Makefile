@@ -1,7 +1,7 @@
 # Orrery's front door. Each target installs what it needs, then builds, then does what it is called.
 SHELL := /bin/bash
 .DEFAULT_GOAL := build
-.PHONY: serve build test asan tsan bench crash feed-torture fuzz format tidy packages npm clean
+.PHONY: serve build test asan tsan bench crash feed-torture processor-torture chaos fuzz format tidy packages npm clean
 
 JOBS ?= $(shell nproc)
 CMAKE_ARGS := -DCMAKE_CXX_COMPILER_LAUNCHER=ccache
@@ -14,7 +14,7 @@ serve: build
 
 build: packages
 	cmake --preset release $(CMAKE_ARGS) > /dev/null
-	cmake --build build --target orrery -j $(JOBS)
+	cmake --build build --target orrery orrery_client_archive orrery_processor_archive -j $(JOBS)
 
 # make test: every test. make test ONLY=contract runs those whose name matches.
 test: packages npm
@@ -38,7 +38,8 @@ tsan: packages
 bench: packages
 	@sh scripts/install.sh bench/packages.txt
 	cmake --preset release $(CMAKE_ARGS) > /dev/null
-	cmake --build build --target orrery orrery_load rocksdb_baseline redis_stream orrery_push -j $(JOBS)
+	cmake --build build --target orrery orrery_load rocksdb_baseline redis_stream orrery_push \
+	  processor_load sdk_reads -j $(JOBS)
 	/usr/bin/python3 bench/run.py $(if $(ONLY),--only $(ONLY))
 
 # make crash KILLS=1000 SEED=42: kill the server until it breaks a promise.
@@ -51,12 +52,24 @@ STEPS ?= 0
 feed-torture: build
 	/usr/bin/python3 tests/simulation/feed_torture.py --binary build/orrery --steps $(STEPS) $(if $(SEED),--seed $(SEED))
 
+# make processor-torture SCHEDULES=1000 SEED=42: random histories of hosts of the processor, simulated.
+processor-torture: packages
+	cmake --preset release $(CMAKE_ARGS) > /dev/null
+	cmake --build build --target processor_torture -j $(JOBS)
+	./build/bin/processor_torture $(or $(SCHEDULES),100000) $(or $(SEED),1)
+
+# make chaos DURATION=600 SEED=42: hosts of the processor killed, stopped and restarted, the server too.
+chaos: packages
+	cmake --preset release $(CMAKE_ARGS) > /dev/null
+	cmake --build build --target orrery chaos_host -j $(JOBS)
+	/usr/bin/python3 tests/chaos/chaos.py --binary build/orrery --host build/bin/chaos_host \
+	  --duration $(or $(DURATION),100) $(if $(SEED),--seed $(SEED))
+
 # make fuzz DURATION=300: each fuzz target for that many seconds.
-DURATION ?= 60
 fuzz: packages
 	cmake --preset fuzz $(CMAKE_ARGS) > /dev/null
 	cmake --build build-fuzz --target fuzzers -j $(JOBS)
-	sh tests/fuzz/run.sh build-fuzz $(DURATION)
+	sh tests/fuzz/run.sh build-fuzz $(or $(DURATION),60)
 
 format: packages
 	@sh scripts/install.sh scripts/format-packages.txt
