@@ -20,7 +20,7 @@ build: packages
 test: packages npm
 	cmake --preset release $(CMAKE_ARGS) > /dev/null
 	cmake --build build -j $(JOBS)
-	cd build && $(CTEST) $(if $(ONLY),-R '$(ONLY)')
+	cd build && $(CTEST) -j $(JOBS) $(if $(ONLY),-R '$(ONLY)')
 
 # The unit and contract tests under sanitizers.
 asan: packages
