@@ -111,7 +111,14 @@ int complain(const Error& error) {
 }
 
 int complain(const client::CosmosException& exception) {
-  fmt::print(stderr, "orrery: {}\n", exception.what());
+  // The library's advice names its own options.
+  const std::string_view words = exception.what();
+  const bool is_about_certificates = words.find("certificate_file") != std::string_view::npos;
+  fmt::print(stderr, "orrery: {}{}\n", words,
+             is_about_certificates
+                 ? " (on the command line these are --ca and --insecure, and for the destination "
+                   "of a copy --to-ca and --to-insecure)"
+                 : "");
   return 1;
 }
 

@@ -62,10 +62,13 @@ class DeadLetterFile {
   void keep(const DeadLetter& letter) {
     const std::string text = letter.to_json();
     const std::string_view view = text;
-    const std::string line = json_lines(Changes(&view, 1));
+    std::string line = json_lines(Changes(&view, 1));
     const std::scoped_lock lock(mutex_);
-    if (::write(file_.number(), line.data(), line.size()) != static_cast<ssize_t>(line.size()) ||
-        ::fsync(file_.number()) != 0) {
+    // Half a line, of a disk that was full, must not spoil this one.
+    if (is_cut_) line.insert(0, "\n");
+    const ssize_t written = ::write(file_.number(), line.data(), line.size());
+    is_cut_ = written != static_cast<ssize_t>(line.size());
+    if (is_cut_ || ::fsync(file_.number()) != 0) {
       throw std::runtime_error(
           fmt::format("the file of dead letters can't be written: {}", std::strerror(errno)));
     }
@@ -76,6 +79,7 @@ class DeadLetterFile {
 
   std::mutex mutex_;  // Guards what follows.
   Descriptor file_;
+  bool is_cut_ = false;  // The last line.
 };
 
 /// What the observers of a process share.

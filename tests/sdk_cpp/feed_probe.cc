@@ -6,15 +6,21 @@
 //   feed_probe delete DATABASE CONTAINER ID KEY
 //   feed_probe read DATABASE CONTAINER [all] [key KEY] [size N] [from beginning|now|CONTINUATION]
 //     prints each item as a line of JSON until there is nothing new, then "continuation TEXT"
+//   feed_probe process DATABASE CONTAINER LEASES PREFIX
+//     a host of the processor: prints each change as a line of JSON until nothing is left to do
 //
 // The account is ORRERY_ENDPOINT_HTTP and ORRERY_KEY.
+#include <chrono>
 #include <cstdlib>
 #include <iostream>
+#include <mutex>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "orrery/client.h"
+#include "orrery/processor.h"
 
 namespace {
 
@@ -65,6 +71,28 @@ void read(const Container& container, const std::vector<std::string>& words) {
   std::cout << "continuation " << feed.continuation() << '\n';
 }
 
+void process(const Container& container, const Container& leases, const std::string& prefix) {
+  namespace processor = orrery::processor;
+  processor::ChangeFeedOptions feed_options;
+  feed_options.start_from_beginning = true;
+  processor::ChangeFeedHostOptions host_options;
+  host_options.lease_prefix = prefix;
+  processor::ChangeFeedProcessorHost host("probe", container, leases, feed_options, host_options);
+  std::mutex printing;
+  host.register_handler([&](processor::ObserverContext&, const processor::Documents& changes) {
+    const std::scoped_lock lock(printing);
+    for (const std::string_view item : changes) std::cout << item << '\n';
+    return processor::Outcome::done();
+  });
+  const processor::LeaseGroup group(container, processor::container_lease_store(leases), prefix);
+  for (std::uint64_t left = 1; left > 0;) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    left = 0;
+    for (const processor::LeaseLag& lag : group.lag()) left += lag.documents;
+  }
+  host.unregister_observers();
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -78,6 +106,8 @@ int main(int argc, char** argv) {
       container.delete_item(words.at(3), words.at(4));
     } else if (words[0] == "read") {
       read(container, words);
+    } else if (words[0] == "process") {
+      process(container, client.database(words[1]).container(words.at(3)), words.at(4));
     } else {
       throw std::runtime_error("what is '" + words[0] + "'?");
     }

@@ -2,7 +2,7 @@
 // several ranges, and through splits and merges. The endpoint comes from with_server.py; see README.md.
 
 import assert from "node:assert/strict";
-import { createHmac, randomUUID } from "node:crypto";
+import { randomUUID } from "node:crypto";
 import { after, before, describe, it } from "node:test";
 import {
   ChangeFeedMode,
@@ -12,16 +12,10 @@ import {
   CosmosClient,
   PartitionKeyBuilder,
 } from "@azure/cosmos";
+import { ENDPOINT, KEY, operate } from "./orrery_requests.mjs";
 
-const KEY = required("ORRERY_KEY");
-const ENDPOINT = required("ORRERY_ENDPOINT_HTTP");
 const NOT_MODIFIED = 304;
 const READS_MAX = 2000;
-
-function required(name) {
-  if (!process.env[name]) throw new Error(`${name} is not set: run this through with_server.py`);
-  return process.env[name];
-}
 
 /** Reads until the iterator says that there is nothing new. */
 async function drain(iterator) {
@@ -41,26 +35,6 @@ async function drain(iterator) {
 
 const idsOf = (items) => items.map((item) => item.id);
 const sorted = (names) => [...names].sort();
-
-/** A request of Orrery's own that no client has a method for. */
-async function operate(container, operation, body) {
-  const link = `dbs/${container.database.id}/colls/${container.id}`;
-  const date = new Date().toUTCString();
-  const text = `post\ncolls\n${link}\n${date.toLowerCase()}\n\n`;
-  const signature = createHmac("sha256", Buffer.from(KEY, "base64")).update(text).digest("base64");
-  const response = await fetch(`${ENDPOINT}${link}/operations/${operation}`, {
-    method: "POST",
-    headers: {
-      authorization: encodeURIComponent(`type=master&ver=1.0&sig=${signature}`),
-      "x-ms-date": date,
-      "x-ms-version": "2020-07-15",
-      "content-type": "application/json",
-    },
-    body: JSON.stringify(body),
-  });
-  assert.equal(response.status, 200, await response.clone().text());
-  return (await response.json()).PartitionKeyRanges;
-}
 
 describe("the change feed of @azure/cosmos", () => {
   let client;

@@ -1,10 +1,11 @@
 // One container, two languages: the C++ client writes and @azure/cosmos reads the change feed, and the reverse. Both
-// must see the same changes in the same order, through splits and merges. FEED_PROBE is the C++ side, feed_probe.cc;
-// the endpoint comes from with_server.py; see README.md.
+// must see the same changes in the same order, through splits and merges. Leases, too, are read here that a C++ host
+// has written, and the reverse. FEED_PROBE is the C++ side, feed_probe.cc; the endpoint comes from with_server.py; see
+// README.md.
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { createHmac, randomUUID } from "node:crypto";
+import { randomUUID } from "node:crypto";
 import { after, before, describe, it } from "node:test";
 import { promisify } from "node:util";
 import {
@@ -14,18 +15,12 @@ import {
   ChangeFeedStartFrom,
   CosmosClient,
 } from "@azure/cosmos";
+import { ENDPOINT, KEY, operate, required } from "./orrery_requests.mjs";
 
-const KEY = required("ORRERY_KEY");
-const ENDPOINT = required("ORRERY_ENDPOINT_HTTP");
 const PROBE = required("FEED_PROBE");
 const NOT_MODIFIED = 304;
 const READS_MAX = 2000;
 const OUTPUT_BYTES_MAX = 1 << 26;
-
-function required(name) {
-  if (!process.env[name]) throw new Error(`${name} is not set: ctest -R cpp_and_js sets it`);
-  return process.env[name];
-}
 
 const probe = async (...words) =>
   (await promisify(execFile)(PROBE, words.map(String), { maxBuffer: OUTPUT_BYTES_MAX })).stdout;
@@ -49,26 +44,6 @@ function byKey(items) {
   const keys = {};
   for (const { pk, ...item } of items) (keys[pk] ??= []).push(item);
   return keys;
-}
-
-/** A request of Orrery's own that no client has a method for. */
-async function operate(container, operation, body) {
-  const link = `dbs/${container.database.id}/colls/${container.id}`;
-  const date = new Date().toUTCString();
-  const text = `post\ncolls\n${link}\n${date.toLowerCase()}\n\n`;
-  const signature = createHmac("sha256", Buffer.from(KEY, "base64")).update(text).digest("base64");
-  const response = await fetch(`${ENDPOINT}${link}/operations/${operation}`, {
-    method: "POST",
-    headers: {
-      authorization: encodeURIComponent(`type=master&ver=1.0&sig=${signature}`),
-      "x-ms-date": date,
-      "x-ms-version": "2020-07-15",
-      "content-type": "application/json",
-    },
-    body: JSON.stringify(body),
-  });
-  assert.equal(response.status, 200, await response.clone().text());
-  return (await response.json()).PartitionKeyRanges;
 }
 
 describe("C++ and @azure/cosmos on one change feed", () => {
@@ -191,6 +166,84 @@ describe("C++ and @azure/cosmos on one change feed", () => {
       });
     });
   }
+
+  describe("leases", () => {
+    const PREFIX = "shared.";
+    let leases;
+
+    before(async () => {
+      ({ container: leases } = await database.containers.create({
+        id: "leases",
+        partitionKey: { paths: ["/id"], version: 2 },
+        defaultTtl: -1,
+      }));
+    });
+
+    const cppProcesses = async (container) => {
+      const lines = await probe("process", database.id, container.id, leases.id, PREFIX);
+      return lines.split("\n").filter(Boolean).map((line) => JSON.parse(line));
+    };
+
+    /** What the ids of a container's leases begin with, as .NET makes them. */
+    const groupOf = async (container) => {
+      const [{ resource: inDatabase }, { resource: itself }] = await Promise.all([
+        database.read(),
+        container.read(),
+      ]);
+      return `${PREFIX}${new URL(ENDPOINT).hostname}_${inDatabase._rid}_${itself._rid}`;
+    };
+
+    it("C++ makes them, JavaScript reads them", async () => {
+      const container = await newContainer(30_000);
+      await jsWrites(container, "j", 30);
+      assert.deepEqual(sorted(idsOf(await cppProcesses(container))), sorted(names("j", 30)));
+      const group = await groupOf(container);
+      const { resources } = await leases.items.readAll().fetchAll();
+      const ours = resources.filter(({ id }) => id.startsWith(`${group}.`));
+      const { resources: ranges } = await container.readPartitionKeyRanges().fetchAll();
+      assert.deepEqual(
+        sorted(idsOf(ours)),
+        sorted([`${group}.info`, ...ranges.map(({ id }) => `${group}..${id}`)]),
+      );
+      for (const lease of ours.filter(({ id }) => id !== `${group}.info`)) {
+        const range = ranges.find(({ id }) => id === lease.LeaseToken);
+        assert.equal(lease.Owner, null);
+        assert.match(lease.ContinuationToken, /^"\d+"$/);
+        assert.deepEqual(lease.FeedRange.Range, { min: range.minInclusive, max: range.maxExclusive });
+        assert.equal(lease.version, 0);
+        assert.equal(lease.Mode, "Incremental Feed");
+      }
+    });
+
+    it("JavaScript writes one, C++ goes on from there and keeps what it does not know", async () => {
+      const container = await newContainer(400);
+      await cppWrites(container, "before", 10);
+      const seen = await drain(jsReads(container));
+      await jsWrites(container, "after", 10);
+      const group = await groupOf(container);
+      const lease = {
+        id: `${group}..0`,
+        version: 0,
+        LeaseToken: "0",
+        FeedRange: { Range: { min: "", max: "FF" } },
+        Owner: null,
+        ContinuationToken: `"${Math.max(...seen.map(({ _lsn }) => _lsn))}"`,
+        properties: { colour: "green" },
+        timestamp: null,
+        Mode: "Incremental Feed",
+        madeBy: ["JavaScript", { of: 2026 }],
+      };
+      await leases.items.create(lease);
+      await leases.items.create({ id: `${group}.info` });
+      assert.deepEqual(sorted(idsOf(await cppProcesses(container))), sorted(names("after", 10)));
+      const { resource: kept } = await leases.item(lease.id, lease.id).read();
+      assert.deepEqual(kept.madeBy, lease.madeBy);
+      assert.equal(kept.properties.colour, "green");
+      assert.equal(kept.Owner, null);
+      const latest = Math.max(...(await drain(jsReads(container))).map(({ _lsn }) => _lsn));
+      assert.equal(kept.ContinuationToken, `"${latest}"`);
+    });
+  });
 
   it("a split and a merge in the middle, for both", async () => {
     const container = await newContainer(400);

@@ -1,0 +1,33 @@
+// What tests of @azure/cosmos share: the server that with_server.py has started, and requests of Orrery's own.
+
+import assert from "node:assert/strict";
+import { createHmac } from "node:crypto";
+
+/** A variable of the environment that has to be there. */
+export function required(name) {
+  if (!process.env[name]) throw new Error(`${name} is not set: ctest sets it, see README.md`);
+  return process.env[name];
+}
+
+export const KEY = required("ORRERY_KEY");
+export const ENDPOINT = required("ORRERY_ENDPOINT_HTTP");
+
+/** Splits or merges ranges, which no client has a method for. */
+export async function operate(container, operation, body) {
+  const link = `dbs/${container.database.id}/colls/${container.id}`;
+  const date = new Date().toUTCString();
+  const text = `post\ncolls\n${link}\n${date.toLowerCase()}\n\n`;
+  const signature = createHmac("sha256", Buffer.from(KEY, "base64")).update(text).digest("base64");
+  const response = await fetch(`${ENDPOINT}${link}/operations/${operation}`, {
+    method: "POST",
+    headers: {
+      authorization: encodeURIComponent(`type=master&ver=1.0&sig=${signature}`),
+      "x-ms-date": date,
+      "x-ms-version": "2020-07-15",
+      "content-type": "application/json",
+    },
+    body: JSON.stringify(body),
+  });
+  assert.equal(response.status, 200, await response.clone().text());
+  return (await response.json()).PartitionKeyRanges;
+}
