@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include "client/test_pipeline.h"
 #include "orrery/exception.h"
+#include "processor/test_leases.h"
 
 namespace orrery::processor {
 namespace {
@@ -65,6 +67,31 @@ TEST(ErrorOf, TellsWhatMayPassFromWhatDoesNot) {
   EXPECT_EQ(error_of(refusal(401)).code(), ErrorCode::Unauthorized);
   EXPECT_EQ(error_of(failure(Failure::Network)).code(), ErrorCode::Unavailable);
   EXPECT_EQ(error_of(failure(Failure::Argument)).code(), ErrorCode::BadRequest);
+}
+
+TEST(ContainerFeedReader, RangesAreAskedForInPagesOfTheSizeThatWasSet) {
+  const auto pipeline = std::make_shared<client::test::TestPipeline>();
+  pipeline->respond = [](const client::Call& call) {
+    const bool second = client::test::header_of(call, "x-ms-continuation").has_value();
+    return client::test::answer_of(
+        200,
+        second
+            ? R"({"PartitionKeyRanges":[{"id":"2","minInclusive":"80","maxExclusive":"FF","parents":["0"]}]})"
+            : R"({"PartitionKeyRanges":[{"id":"1","minInclusive":"","maxExclusive":"80","parents":["0"]}]})",
+        second ? client::HeaderList{} : client::HeaderList{{"x-ms-continuation", "more"}});
+  };
+  ContainerFeedReader reader(client::Container(pipeline, "db", "c"), 1);
+  TestRuntime runtime;
+  const auto ranges = runtime.run(reader.ranges());
+  ASSERT_TRUE(ranges);
+  ASSERT_EQ(ranges->size(), 2u);
+  EXPECT_EQ((*ranges)[1].id, "2");
+  EXPECT_EQ((*ranges)[1].range.min, "80");
+  EXPECT_EQ((*ranges)[1].parents, std::vector<std::string>{"0"});
+  for (const client::Call& call : pipeline->calls) {
+    EXPECT_EQ(client::test::header_of(call, "x-ms-max-item-count"), "1");
+  }
+  EXPECT_EQ(pipeline->calls.size(), 2u);
 }
 
 }  // namespace

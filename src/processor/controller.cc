@@ -15,7 +15,6 @@ namespace {
 constexpr int kStartAttemptsMax = 10;
 constexpr std::chrono::milliseconds kStartRetryWait{1000};
 constexpr std::chrono::milliseconds kLockWaitMax{1000};
-constexpr const char* kCost = "orrery.cost";
 // After the deadline of a stop: for those that end by themselves when their lease is given up, and
 // for the store to hear of it.
 constexpr int kGiveBackAttemptsMax = 3;
@@ -30,7 +29,7 @@ bool may_pass(const Error& error) {
 }
 
 double cost_of(const Lease& lease) {
-  const auto cost = lease.properties.find(kCost);
+  const auto cost = lease.properties.find(std::string(kCostProperty));
   return cost == lease.properties.end() ? 0 : std::strtod(cost->second.c_str(), nullptr);
 }
 
@@ -107,6 +106,7 @@ Async<> Controller::start() {
   setup_.stats.change([](HostStats& stats) { stats.live = stats.ready = true; });
   const auto control = co_await read_control(setup_.store, group_->ids);
   paused_ = control && control->paused;
+  setup_.stats.change([&](HostStats& stats) { stats.paused = paused_; });
   co_await acquire_cycle();
   acquiring_.spawn(acquire_loop());
   loops_.spawn(renew_loop());

@@ -448,6 +448,10 @@ TEST_F(ControllerTest, NoBatchBeginsWhileTheGroupIsPaused) {
     if (!paused) break;
     pass(18s);  // One renew interval.
     EXPECT_TRUE(host.stats.read().paused);
+    // Who comes now knows it from the start.
+    Host& late = start("b");
+    ASSERT_TRUE(within(5s, [&] { return late.started; }));
+    EXPECT_TRUE(late.stats.read().paused);
     feed_.write(1, 1);
     pass(60s);
     EXPECT_THAT(processed_ids(), IsEmpty());

@@ -22,6 +22,8 @@ namespace orrery::processor {
 /// Keys of `properties` that are ours. All of it works when a foreign host drops them.
 inline constexpr std::string_view kEpochProperty = "orrery.epoch";
 inline constexpr std::string_view kWantedByProperty = "orrery.wanted-by";
+/// How busy the observer is, of hosts that share by weight.
+inline constexpr std::string_view kCostProperty = "orrery.cost";
 /// How many splits and merges lie between a lease and those that bootstrap made.
 inline constexpr std::string_view kGenerationProperty = "orrery.generation";
 

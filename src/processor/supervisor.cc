@@ -11,8 +11,6 @@ namespace orrery::processor {
 
 namespace {
 
-constexpr const char* kWantedBy = "orrery.wanted-by";
-constexpr const char* kCost = "orrery.cost";
 /// Between attempts to write when the store does not answer.
 constexpr std::chrono::milliseconds kStoreRetryWait{1000};
 constexpr int kReleaseAttemptsMax = 3;
@@ -267,7 +265,8 @@ asio::awaitable<void> Supervisor::renew() {
   Result<LeaseChange> change = LeaseChange();
   std::string cost_now = fmt::format("{:.2f}", cost());
   if (host_.options.balancing == Balancing::Weighted && !idle && cost_now != published_cost_) {
-    change = co_await host_.manager.update_properties(lease_.id, {{kCost, cost_now}});
+    change = co_await host_.manager.update_properties(lease_.id,
+                                                      {{std::string(kCostProperty), cost_now}});
     published_cost_ = std::move(cost_now);
   } else {
     change = co_await host_.manager.renew(lease_.id, idle);
@@ -283,7 +282,7 @@ asio::awaitable<void> Supervisor::renew() {
     co_return;
   }
   written(begin);
-  const auto wanted = change->lease.properties.find(kWantedBy);
+  const auto wanted = change->lease.properties.find(std::string(kWantedByProperty));
   if (wanted != change->lease.properties.end() && !wanted->second.empty() &&
       wanted->second != host_.manager.host()) {
     hand_over_to_ = wanted->second;
