@@ -4,7 +4,8 @@
 Each header under src/ and include/ is compiled in a translation unit that holds nothing but its include, with
 the flags of its module from compile_commands.json but without the precompiled header. What passed is remembered
 in the build directory together with all the files that went into it, and is not compiled again until one of them
-changes. The public headers are compiled by g++ 12 as well, in C++20, as those do it who use them.
+changes. The public headers are compiled by g++ 12 as well, in C++20, as those do it who use them. Headers of tests
+(test_*.h) are left out: nobody but tests includes them, and they take as long as all the others of their module.
 """
 
 import concurrent.futures
@@ -66,7 +67,9 @@ class Project:
 
     def headers(self):
         for top in ("src", "include"):
-            yield from sorted((self.root / top).rglob("*.h"))
+            for header in sorted((self.root / top).rglob("*.h")):
+                if not header.name.startswith("test_"):
+                    yield header
 
     def commands(self, header):
         """Flags, name as it is included, and what to call it: one for each compiler."""
