@@ -20,13 +20,13 @@ int main(int argc, char** argv) {
     options.start_from_beginning = true;
     orrery::processor::ChangeFeedProcessorHost host(
         "follow", stars, orrery::processor::memory_lease_store(), options);
-    host.register_handler([&](orrery::processor::ObserverContext&,
-                              const orrery::processor::Documents& changes) {
-      const std::scoped_lock lock(mutex);
-      count += changes.size();
-      processed.notify_all();
-      return orrery::processor::Outcome::done();
-    });
+    host.register_handler(
+        [&](orrery::processor::ObserverContext&, const orrery::processor::Documents& changes) {
+          const std::scoped_lock lock(mutex);
+          count += changes.size();
+          processed.notify_all();
+          return orrery::processor::Outcome::done();
+        });
     {
       std::unique_lock lock(mutex);
       processed.wait_for(lock, std::chrono::seconds(60), [&] { return count >= 2; });
