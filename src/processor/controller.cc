@@ -15,9 +15,9 @@ namespace {
 constexpr int kStartAttemptsMax = 10;
 constexpr std::chrono::milliseconds kStartRetryWait{1000};
 constexpr std::chrono::milliseconds kLockWaitMax{1000};
+constexpr int kGiveBackAttemptsMax = 10;
 // After the deadline of a stop: for those that end by themselves when their lease is given up, and
 // for the store to hear of it.
-constexpr int kGiveBackAttemptsMax = 3;
 constexpr std::chrono::milliseconds kLateGrace{500};
 constexpr std::chrono::milliseconds kReleaseGrace{5000};
 constexpr std::chrono::milliseconds kLateLookInterval{20};
@@ -152,7 +152,7 @@ asio::awaitable<bool> Controller::stop() {
   const MonotonicTime deadline = setup_.runtime.now() + setup_.options.shutdown_deadline;
   bool all_returned = co_await joined->wait_until(deadline);
   if (!all_returned) all_returned = co_await give_up_late_ones();
-  if (setup_.runtime.now() < deadline) co_await give_back_the_rest();
+  co_await give_back_the_rest(deadline);
   co_await withdraw_announcement();
   if (all_returned) co_await loops_.join();
   setup_.stats.change([](HostStats& stats) { stats.live = stats.ready = false; });
@@ -178,21 +178,23 @@ asio::awaitable<bool> Controller::give_up_late_ones() {
 
 /// What others hand over to this host, and what it has acquired without hearing of it, nobody would
 /// work on until it expires.
-asio::awaitable<void> Controller::give_back_the_rest() {
-  for (int attempt = 0; attempt < kGiveBackAttemptsMax; ++attempt) {
+asio::awaitable<void> Controller::give_back_the_rest(MonotonicTime deadline) {
+  for (int attempt = 1; setup_.runtime.now() < deadline; ++attempt) {
+    bool all_done = true;
     auto listing = co_await manager_->list();
     if (!listing) {
       report(Severity::Error, "Stop", {}, listing.error().message());
-      co_return;
+      all_done = false;
     }
-    bool all_done = true;
-    for (Lease& lease : *listing) {
+    for (Lease& lease : listing.value_or(std::vector<Lease>())) {
       if (supervisors_.contains(lease.id)) continue;
       if (lease.owner != setup_.host && lease.wanted_by() != setup_.host) continue;
       const auto change = co_await manager_->withdraw(std::move(lease));
       if (!change || !change->done()) all_done = false;
     }
-    if (all_done) co_return;
+    if (all_done || attempt == kGiveBackAttemptsMax) co_return;
+    // Its owner writes it, too, and may be about to hand it over: a moment later it holds still.
+    co_await pause_until(setup_.runtime, setup_.runtime.now() + attempt * kLateLookInterval);
   }
 }
 

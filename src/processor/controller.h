@@ -84,7 +84,7 @@ class Controller {
   asio::awaitable<void> adopt(std::vector<Lease> leases);
   asio::awaitable<void> supervise(std::shared_ptr<Supervisor> supervisor);
   asio::awaitable<bool> give_up_late_ones();
-  asio::awaitable<void> give_back_the_rest();
+  asio::awaitable<void> give_back_the_rest(MonotonicTime deadline);
   void look_for_neglected(const std::vector<Lease>& leases);
   asio::awaitable<void> join_supervisors(std::shared_ptr<Signal> joined);
   asio::awaitable<void> renew(std::shared_ptr<Supervisor> supervisor);
