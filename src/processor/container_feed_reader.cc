@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "json/value.h"
 #include "orrery/exception.h"
+#include "processor/errors.h"
 #include "protocol/headers.h"
 #include "protocol/http_date.h"
 #include "protocol/ids.h"
@@ -127,40 +128,6 @@ Result<T> attempt(const Work& work) {
 }
 
 }  // namespace
-
-Error error_of(std::exception_ptr failure) {
-  try {
-    std::rethrow_exception(std::move(failure));
-  } catch (const CosmosException& exception) {
-    ErrorCode code = ErrorCode::Unavailable;  // No answer, and what else may pass.
-    switch (exception.status()) {
-      case 400:
-        code = ErrorCode::BadRequest;
-        break;
-      case 401:
-        code = ErrorCode::Unauthorized;
-        break;
-      case 403:
-        code = ErrorCode::Forbidden;
-        break;
-      case 404:
-        code = exception.is_not_found() ? ErrorCode::NotFound : ErrorCode::SessionNotAvailable;
-        break;
-      case 410:
-        code = ErrorCode::RangeGone;
-        break;
-      case 429:
-        code = ErrorCode::TooManyRequests;
-        break;
-      default:
-        if (exception.failure() == client::Failure::Argument) code = ErrorCode::BadRequest;
-        break;
-    }
-    return Error(code, exception.what());
-  } catch (const std::exception& exception) {
-    return Error(ErrorCode::Internal, exception.what());
-  }
-}
 
 FeedAnswer feed_refusal(std::exception_ptr failure) {
   FeedAnswer answer;

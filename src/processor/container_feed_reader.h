@@ -37,7 +37,4 @@ class ContainerFeedReader final : public FeedReader {
 /// What the feed loop has to make of an answer that was refused. Never throws.
 FeedAnswer feed_refusal(std::exception_ptr failure);
 
-/// The error that stands for an exception of the client.
-Error error_of(std::exception_ptr failure);
-
 }  // namespace orrery::processor

@@ -4,6 +4,7 @@
 
 #include "client/test_pipeline.h"
 #include "orrery/exception.h"
+#include "processor/errors.h"
 #include "processor/test_leases.h"
 
 namespace orrery::processor {
@@ -61,6 +62,9 @@ TEST(FeedRefusal, EverythingElseFails) {
 }
 
 TEST(ErrorOf, TellsWhatMayPassFromWhatDoesNot) {
+  EXPECT_EQ(error_of(refusal(404, 1002)).code(), ErrorCode::Unavailable);
+  EXPECT_EQ(error_of(refusal(412)).code(), ErrorCode::PreconditionFailed);
+  EXPECT_EQ(error_of(refusal(409)).code(), ErrorCode::Conflict);
   EXPECT_EQ(error_of(refusal(404)).code(), ErrorCode::NotFound);
   EXPECT_EQ(error_of(refusal(429)).code(), ErrorCode::TooManyRequests);
   EXPECT_EQ(error_of(refusal(503)).code(), ErrorCode::Unavailable);

@@ -9,6 +9,7 @@
 #include "json/value.h"
 #include "orrery/exception.h"
 #include "orrery/processor.h"
+#include "processor/errors.h"
 #include "protocol/http_date.h"
 
 namespace orrery::processor {
@@ -19,44 +20,13 @@ constexpr std::size_t kThreads = 8;
 constexpr const char* kListing = "SELECT * FROM c WHERE STARTSWITH(c.id, @PartitionLeasePrefix)";
 constexpr std::string_view kKeyProperty = "partitionKey";
 
-Error error_of(const client::CosmosException& refusal) {
-  const auto code = [&] {
-    if (refusal.failure() == client::Failure::Argument) return ErrorCode::BadRequest;
-    switch (refusal.status()) {
-      case 400:
-        return ErrorCode::BadRequest;
-      case 401:
-        return ErrorCode::Unauthorized;
-      case 403:
-        return ErrorCode::Forbidden;
-      case 404:
-        return refusal.is_not_found() ? ErrorCode::NotFound : ErrorCode::Unavailable;
-      case 409:
-        return ErrorCode::Conflict;
-      case 412:
-        return ErrorCode::PreconditionFailed;
-      case 413:
-        return ErrorCode::RequestTooLarge;
-      case 429:
-        return ErrorCode::TooManyRequests;
-      case 501:
-        return ErrorCode::NotImplemented;
-      default:
-        return ErrorCode::Unavailable;
-    }
-  }();
-  return Error(code, refusal.what());
-}
-
 /// What `call` returns, or an Error for what it throws: nothing may leave a thread of the pool.
 template <typename Call>
 std::invoke_result_t<Call> guarded(const Call& call) {
   try {
     return call();
-  } catch (const client::CosmosException& refusal) {
-    return error_of(refusal);
-  } catch (const std::exception& failure) {
-    return Error(ErrorCode::Internal, failure.what());
+  } catch (...) {
+    return error_of(std::current_exception());
   }
 }
 

@@ -6,34 +6,20 @@
 #include <boost/asio/co_spawn.hpp>
 
 #include "base/diagnostics.h"
+#include "client/refusal.h"
 #include "orrery/exception.h"
 #include "orrery/processor.h"
 #include "processor/container_feed_reader.h"
 #include "processor/controller.h"
 #include "processor/dead_letters.h"
+#include "processor/errors.h"
 #include "processor/observer_calls.h"
 #include "processor/options.h"
 #include "processor/runtime.h"
-#include "protocol/wire_error.h"
 
 namespace orrery::processor {
 
 namespace {
-
-[[noreturn]] void throw_error(const Error& error) {
-  const WireError wire = wire_error(error.code());
-  client::CosmosException::Details details;
-  details.status = wire.status;
-  details.sub_status = wire.substatus;
-  details.code = wire.code;
-  throw client::CosmosException(error.message(), std::move(details));
-}
-
-[[noreturn]] void refuse_argument(const std::string& why) {
-  client::CosmosException::Details details;
-  details.failure = client::Failure::Argument;
-  throw client::CosmosException(why, std::move(details));
-}
 
 class HandlerObserver final : public ChangeFeedObserver {
  public:
@@ -67,7 +53,8 @@ class ChangeFeedProcessorHost::Impl {
         store_(std::move(leases)),
         feed_options_(std::move(feed_options)),
         options_(std::move(options)) {
-    if (store_ == nullptr) refuse_argument("a host needs a lease store");
+    if (store_ == nullptr)
+      throw client::failure_of(client::Failure::Argument, "a host needs a lease store");
     for (const std::string& warning : check_options(name_, feed_options_, options_)) {
       diagnostics::warning("processor {}: {}", name_, warning);
     }
@@ -80,8 +67,9 @@ class ChangeFeedProcessorHost::Impl {
   void set_health_monitor(HealthMonitor monitor) { monitor_ = std::move(monitor); }
 
   void start(ObserverFactory factory) {
-    if (!factory) refuse_argument("there is no observer");
-    if (running_) refuse_argument("observers are registered already");
+    if (!factory) throw client::failure_of(client::Failure::Argument, "there is no observer");
+    if (running_)
+      throw client::failure_of(client::Failure::Argument, "observers are registered already");
     auto running = std::make_unique<Running>(*this, std::move(factory));
     std::promise<Result<>> begun;
     asio::co_spawn(running->runtime.executor(), start_controller(running->controller),

@@ -4,28 +4,16 @@
 
 #include <boost/asio/co_spawn.hpp>
 
+#include "client/refusal.h"
 #include "orrery/exception.h"
 #include "orrery/processor.h"
 #include "processor/bootstrap.h"
 #include "processor/container_feed_reader.h"
+#include "processor/errors.h"
 #include "processor/group_operations.h"
 #include "processor/runtime.h"
-#include "protocol/wire_error.h"
 
 namespace orrery::processor {
-namespace {
-
-[[noreturn]] void refuse(const Error& error) {
-  const WireError wire = wire_error(error.code());
-  client::CosmosException::Details details;
-  details.status = wire.status;
-  details.sub_status = wire.substatus;
-  details.code = wire.code;
-  throw client::CosmosException(error.message(), std::move(details));
-}
-
-}  // namespace
-
 /// Nothing of it runs between calls, and each call waits for all that it has begun.
 class LeaseGroup::Impl {
  public:
@@ -49,7 +37,7 @@ class LeaseGroup::Impl {
                      }
                    });
     Result<T> result = outcome.get_future().get();
-    if (!result) refuse(result.error());
+    if (!result) throw_error(result.error());
     if constexpr (!std::is_void_v<T>) return std::move(*result);
   }
 
@@ -74,9 +62,7 @@ class LeaseGroup::Impl {
 LeaseGroup::LeaseGroup(client::Container monitored, std::shared_ptr<LeaseStore> leases,
                        std::string lease_prefix, std::string feed_host) {
   if (!leases) {
-    client::CosmosException::Details details;
-    details.failure = client::Failure::Argument;
-    throw client::CosmosException("a group of leases needs a lease store", std::move(details));
+    throw client::failure_of(client::Failure::Argument, "a group of leases needs a lease store");
   }
   impl_ = std::make_unique<Impl>(std::move(monitored), std::move(leases), std::move(lease_prefix),
                                  std::move(feed_host));

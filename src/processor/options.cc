@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "orrery/exception.h"
+#include "client/refusal.h"
 
 namespace orrery::processor {
 
@@ -12,9 +12,7 @@ namespace {
 
 void require(bool holds, const std::string& otherwise) {
   if (holds) return;
-  client::CosmosException::Details details;
-  details.failure = client::Failure::Argument;
-  throw client::CosmosException(otherwise, std::move(details));
+  throw client::failure_of(client::Failure::Argument, otherwise);
 }
 
 void check_limits(const RateLimits& limits) {
