@@ -104,7 +104,7 @@ struct ChangeFeedHostOptions {
   milliseconds lease_expiration_interval{60'000};
   milliseconds feed_poll_delay{5'000};
   CheckpointFrequency checkpoint_frequency;
-  int min_partition_count = 0;  ///< leases that this host wants at least
+  int min_partition_count = 0;  ///< it takes free leases up to so many; robs nobody for it
   int max_partition_count = 0;  ///< and at the most; 0: no bound
   bool discard_existing_leases = false;
   std::string lease_prefix;

@@ -2,8 +2,7 @@
 // several ranges, and through splits and merges. The endpoint comes from with_server.py; see README.md.
 
 import assert from "node:assert/strict";
-import { randomUUID } from "node:crypto";
-import { after, before, describe, it } from "node:test";
+import { describe, it } from "node:test";
 import {
   ChangeFeedMode,
   ChangeFeedPolicy,
@@ -12,7 +11,7 @@ import {
   CosmosClient,
   PartitionKeyBuilder,
 } from "@azure/cosmos";
-import { ENDPOINT, KEY, operate } from "./orrery_requests.mjs";
+import { ENDPOINT, KEY, operate, ownDatabase } from "./orrery_requests.mjs";
 
 const NOT_MODIFIED = 304;
 const READS_MAX = 2000;
@@ -37,26 +36,7 @@ const idsOf = (items) => items.map((item) => item.id);
 const sorted = (names) => [...names].sort();
 
 describe("the change feed of @azure/cosmos", () => {
-  let client;
-  let database;
-
-  before(async () => {
-    client = new CosmosClient({ endpoint: ENDPOINT, key: KEY });
-    ({ database } = await client.databases.create({ id: `feed-${randomUUID()}` }));
-  });
-
-  after(async () => {
-    await database?.delete();
-    client?.dispose();
-  });
-
-  const newContainer = async (throughput, definition = {}) => {
-    const { container } = await database.containers.create(
-      { id: randomUUID(), partitionKey: { paths: ["/pk"], version: 2 }, ...definition },
-      { offerThroughput: throughput },
-    );
-    return container;
-  };
+  const { database, newContainer } = ownDatabase("feed");
 
   const fill = async (container, count, prefix = "", keys = 7) => {
     const names = Array.from({ length: count }, (_, n) => `${prefix}${n}`);
@@ -147,7 +127,7 @@ describe("the change feed of @azure/cosmos", () => {
         const first = await iterator.readNext();
         assert.equal(first.statusCode, 200);
         const other = new CosmosClient({ endpoint: ENDPOINT, key: KEY });
-        const same = other.database(database.id).container(container.id);
+        const same = other.database(database().id).container(container.id);
         const rest = await drain(
           feed(same, ChangeFeedStartFrom.Continuation(first.continuationToken)),
         );
@@ -243,7 +223,7 @@ describe("the change feed of @azure/cosmos", () => {
         await operate(container, "merge", { ranges: [after[0].id, after[1].id] });
         const late = await fill(container, 10, "late ", 10);
         const fresh = new CosmosClient({ endpoint: ENDPOINT, key: KEY });
-        const same = fresh.database(database.id).container(container.id);
+        const same = fresh.database(database().id).container(container.id);
         const resumed = feed(same, ChangeFeedStartFrom.Continuation(continuation));
         assert.deepEqual(sorted(idsOf((await drain(resumed)).items)), sorted(late));
         fresh.dispose();

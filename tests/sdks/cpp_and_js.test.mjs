@@ -5,17 +5,15 @@
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { randomUUID } from "node:crypto";
-import { after, before, describe, it } from "node:test";
+import { before, describe, it } from "node:test";
 import { promisify } from "node:util";
 import {
   ChangeFeedMode,
   ChangeFeedPolicy,
   ChangeFeedRetentionTimeSpan,
   ChangeFeedStartFrom,
-  CosmosClient,
 } from "@azure/cosmos";
-import { ENDPOINT, KEY, operate, required } from "./orrery_requests.mjs";
+import { ENDPOINT, operate, ownDatabase, required } from "./orrery_requests.mjs";
 
 const PROBE = required("FEED_PROBE");
 const NOT_MODIFIED = 304;
@@ -47,29 +45,10 @@ function byKey(items) {
 }
 
 describe("C++ and @azure/cosmos on one change feed", () => {
-  let client;
-  let database;
-
-  before(async () => {
-    client = new CosmosClient({ endpoint: ENDPOINT, key: KEY });
-    ({ database } = await client.databases.create({ id: `both-${randomUUID()}` }));
-  });
-
-  after(async () => {
-    await database?.delete();
-    client?.dispose();
-  });
-
-  const newContainer = async (throughput, definition = {}) => {
-    const { container } = await database.containers.create(
-      { id: randomUUID(), partitionKey: { paths: ["/pk"], version: 2 }, ...definition },
-      { offerThroughput: throughput },
-    );
-    return container;
-  };
+  const { database, newContainer } = ownDatabase("both");
 
   const cppWrites = (container, prefix, count) =>
-    probe("write", database.id, container.id, prefix, count);
+    probe("write", database().id, container.id, prefix, count);
 
   const jsWrites = async (container, prefix, count) => {
     for (let n = 0; n < count; ++n)
@@ -77,7 +56,7 @@ describe("C++ and @azure/cosmos on one change feed", () => {
   };
 
   const cppReads = async (container, ...words) => {
-    const lines = (await probe("read", database.id, container.id, ...words)).trimEnd().split("\n");
+    const lines = (await probe("read", database().id, container.id, ...words)).trimEnd().split("\n");
     const continuation = lines.pop();
     assert.ok(continuation.startsWith("continuation "));
     return {
@@ -145,7 +124,7 @@ describe("C++ and @azure/cosmos on one change feed", () => {
         const { continuation } = await cppReads(container, "all", "from", "now");
         await cppWrites(container, "x", 8);
         await jsWrites(container, "x", 8);
-        await probe("delete", database.id, container.id, "x1", "key 1");
+        await probe("delete", database().id, container.id, "x1", "key 1");
         await container.item("x2", "key 2").delete();
         const flat = (items) =>
           byKey(
@@ -172,7 +151,7 @@ describe("C++ and @azure/cosmos on one change feed", () => {
     let leases;
 
     before(async () => {
-      ({ container: leases } = await database.containers.create({
+      ({ container: leases } = await database().containers.create({
         id: "leases",
         partitionKey: { paths: ["/id"], version: 2 },
         defaultTtl: -1,
@@ -180,14 +159,14 @@ describe("C++ and @azure/cosmos on one change feed", () => {
     });
 
     const cppProcesses = async (container) => {
-      const lines = await probe("process", database.id, container.id, leases.id, PREFIX);
+      const lines = await probe("process", database().id, container.id, leases.id, PREFIX);
       return lines.split("\n").filter(Boolean).map((line) => JSON.parse(line));
     };
 
     /** What the ids of a container's leases begin with, as .NET makes them. */
     const groupOf = async (container) => {
       const [{ resource: inDatabase }, { resource: itself }] = await Promise.all([
-        database.read(),
+        database().read(),
         container.read(),
       ]);
       return `${PREFIX}${new URL(ENDPOINT).hostname}_${inDatabase._rid}_${itself._rid}`;

@@ -1,7 +1,9 @@
 // What tests of @azure/cosmos share: the server that with_server.py has started, and requests of Orrery's own.
 
 import assert from "node:assert/strict";
-import { createHmac } from "node:crypto";
+import { createHmac, randomUUID } from "node:crypto";
+import { after, before } from "node:test";
+import { CosmosClient } from "@azure/cosmos";
 
 /** A variable of the environment that has to be there. */
 export function required(name) {
@@ -30,4 +32,30 @@ export async function operate(container, operation, body) {
   });
   assert.equal(response.status, 200, await response.clone().text());
   return (await response.json()).PartitionKeyRanges;
+}
+
+/** A database for the tests of a `describe`: `database()` is there in tests, newContainer makes one with the key /pk. */
+export function ownDatabase(prefix) {
+  let client;
+  let database;
+
+  before(async () => {
+    client = new CosmosClient({ endpoint: ENDPOINT, key: KEY });
+    ({ database } = await client.databases.create({ id: `${prefix}-${randomUUID()}` }));
+  });
+
+  after(async () => {
+    await database?.delete();
+    client?.dispose();
+  });
+
+  const newContainer = async (throughput, definition = {}) => {
+    const { container } = await database.containers.create(
+      { id: randomUUID(), partitionKey: { paths: ["/pk"], version: 2 }, ...definition },
+      { offerThroughput: throughput },
+    );
+    return container;
+  };
+
+  return { database: () => database, newContainer };
 }
