@@ -174,7 +174,7 @@ std::vector<PartitionKeyRange> Container::partition_key_ranges(
   const CallTime time(options);
   // Whoever asks wants to know how it is now. To look again costs little: the server says in one
   // word that nothing is new.
-  pipeline_->forget_routing(link_, pipeline_->routing(link_, time.for_next_request()));
+  pipeline_->forget_routing(link_, nullptr);
   const auto routing = pipeline_->routing(link_, time.for_next_request());
   return {routing->ranges().begin(), routing->ranges().end()};
 }

@@ -61,7 +61,8 @@ class Pipeline {
   /// The ranges of "dbs/x/colls/y", from memory where they are known. Throws CosmosException.
   virtual RoutingMapPtr routing(const std::string& container, const RequestOptions& options) = 0;
   /// To be called when the server says that `known` is out of date (410/1002 and its like, or
-  /// another container under the same name): the next routing() fetches what is newer.
+  /// another container under the same name): the next routing() fetches what is newer. None:
+  /// whatever is known.
   virtual void forget_routing(const std::string& container, const RoutingMapPtr& known) = 0;
 
   virtual const std::string& endpoint() const = 0;

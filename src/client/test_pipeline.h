@@ -81,7 +81,7 @@ class TestPipeline : public Pipeline {
   void forget_routing(const std::string&, const RoutingMapPtr& known) override {
     const std::lock_guard lock(mutex_);
     // Many may say so of the same map; it is fetched anew once.
-    if (known == map && next_map) map = std::exchange(next_map, nullptr);
+    if ((known == nullptr || known == map) && next_map) map = std::exchange(next_map, nullptr);
   }
   const std::string& endpoint() const override { return endpoint_; }
   const ClientOptions& options() const override { return client_options; }

@@ -1,5 +1,6 @@
 """Reads pages of the feed and holds each against the model; followers keep positions as the clients do."""
 
+import collections
 import json
 import time
 
@@ -149,7 +150,8 @@ class Follower:
         self.parts = [[low, high, 1 if all_versions else None]]  # low, high, after
         self.turn = 0
         self.seen = {}  # latest: (key, name) -> n of what was shown last
-        self.versions = set()  # all versions: (key, name, LSN, kind) once each
+        self.versions = collections.Counter()  # all versions: (key, name, LSN, kind, n); a batch may delete one name twice
+        self.transactions = set()  # (key, LSN) of the pages so far
 
     def read_one(self, connection, size, refresh):
         """One page of the next part. True when that part was caught up."""
@@ -170,8 +172,7 @@ class Follower:
                 refresh(self.container)
                 return False
             raise Violation(f"{self.name}: {page.response}")
-        for item in page.items:
-            self.take(item)
+        self.take(page.items)
         part[2] = page.etag
         return page.response.status == 304
 
@@ -181,15 +182,16 @@ class Follower:
         for each in overlapping:
             self.parts.append([max(low, each["minInclusive"]), min(high, each["maxExclusive"]), after])
 
-    def take(self, item):
+    def take(self, items):
         if not self.all_versions:
-            self.seen[item["pk"], item["id"]] = item["n"]
+            self.seen.update({(item["pk"], item["id"]): item["n"] for item in items})
             return
-        key, entry = entry_of(item)
-        once = (key, entry.name, entry.lsn, entry.kind, entry.n)
-        if once in self.versions:
-            raise Violation(f"{self.name}: {once} came twice")
-        self.versions.add(once)
+        entries = [entry_of(item) for item in items]
+        transactions = {(key, entry.lsn) for key, entry in entries}
+        if again := transactions & self.transactions:  # read() has judged each page by itself
+            raise Violation(f"{self.name}: {again} came twice")
+        self.transactions |= transactions
+        self.versions.update((key, entry.name, entry.lsn, entry.kind, entry.n) for key, entry in entries)
 
     def drain(self, connection, size, refresh):
         caught_up = 0
@@ -202,9 +204,9 @@ class Follower:
     def judge_end(self):
         """After a drain with nothing written meanwhile: it has seen what there is."""
         if self.all_versions:
-            wanted = {(key, entry.name, entry.lsn, entry.kind, entry.n)
-                      for low, high, _ in self.parts for key in self.container.keys_between(low, high)
-                      for entry in self.container.log[key]}
+            wanted = collections.Counter((key, entry.name, entry.lsn, entry.kind, entry.n)
+                                         for low, high, _ in self.parts for key in self.container.keys_between(low, high)
+                                         for entry in self.container.log[key])
             if self.versions != wanted:
                 raise Violation(f"{self.name}: missing {list(wanted - self.versions)[:5]}, too much {list(self.versions - wanted)[:5]}")
             return
