@@ -1,7 +1,7 @@
 # Orrery's front door. Each target installs what it needs, then builds, then does what it is called.
 SHELL := /bin/bash
 .DEFAULT_GOAL := build
-.PHONY: serve build test asan tsan bench crash feed-torture processor-torture chaos fuzz format tidy packages npm clean
+.PHONY: serve build test asan tsan bench crash feed-torture query-torture processor-torture chaos fuzz format tidy packages npm clean
 
 JOBS ?= $(shell nproc)
 CMAKE_ARGS := -DCMAKE_CXX_COMPILER_LAUNCHER=ccache
@@ -39,7 +39,7 @@ bench: packages
 	@sh scripts/install.sh bench/packages.txt
 	cmake --preset release $(CMAKE_ARGS) > /dev/null
 	cmake --build build --target orrery orrery_load rocksdb_baseline redis_stream orrery_push \
-	  processor_load sdk_reads -j $(JOBS)
+	  processor_load sdk_reads query_plan -j $(JOBS)
 	/usr/bin/python3 bench/run.py $(if $(ONLY),--only $(ONLY))
 
 # make crash KILLS=1000 SEED=42: kill the server until it breaks a promise.
@@ -51,6 +51,10 @@ crash: build
 STEPS ?= 0
 feed-torture: build
 	/usr/bin/python3 tests/simulation/feed_torture.py --binary build/orrery --steps $(STEPS) $(if $(SEED),--seed $(SEED))
+
+# make query-torture SEED=42: random queries against a reference, until one is answered otherwise.
+query-torture: build
+	/usr/bin/python3 tests/query/query_torture.py --binary build/orrery --seeds $(or $(SEEDS),0) $(if $(SEED),--seed $(SEED))
 
 # make processor-torture SCHEDULES=1000 SEED=42: random histories of hosts of the processor, simulated.
 processor-torture: packages

@@ -21,12 +21,13 @@ import traceback
 import feed
 import foundation
 import processor
+import query
 from harness import ROOT, say
 
-ROWS = foundation.ROWS | feed.ROWS | processor.ROWS
+ROWS = foundation.ROWS | feed.ROWS | processor.ROWS | query.ROWS
 
 
-class Bench(foundation.FoundationRows, feed.FeedRows, processor.ProcessorRows):
+class Bench(foundation.FoundationRows, feed.FeedRows, processor.ProcessorRows, query.QueryRows):
     """All rows over one set of servers and data."""
 
 
@@ -34,7 +35,7 @@ def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--only", choices=ROWS, action="append", help="may be given several times")
     parser.add_argument("--quick", action="store_true",
-                        help="shorter, with 100,000 documents for a million: no verdict to rely on")
+                        help="shorter, with 100,000 documents (of queries 50,000) for a million: no verdict to rely on")
     parser.add_argument("--build-dir", default=os.path.join(ROOT, "build"))
     parser.add_argument("--binary", default=None, help="default: BUILD_DIR/orrery")
     parser.add_argument("--data-dir", default=None,

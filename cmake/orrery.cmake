@@ -12,6 +12,13 @@ find_package(CURL REQUIRED)
 find_package(prometheus-cpp REQUIRED COMPONENTS core)
 find_package(GTest REQUIRED)
 find_package(Threads REQUIRED)
+find_package(PkgConfig REQUIRED)
+pkg_check_modules(re2 REQUIRED IMPORTED_TARGET re2)
+# It asks for -pthread, which the common precompiled header is made without.
+set_property(TARGET PkgConfig::re2 PROPERTY INTERFACE_COMPILE_OPTIONS "")
+# Debian's shared library hides the hooks, by which RE2 tells that it has to search the slow way.
+find_library(ORRERY_RE2_ARCHIVE NAMES libre2.a REQUIRED)
+set_property(TARGET PkgConfig::re2 PROPERTY INTERFACE_LINK_LIBRARIES ${ORRERY_RE2_ARCHIVE})
 
 option(ORRERY_FUZZ "Build the fuzz targets with libFuzzer" OFF)
 

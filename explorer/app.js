@@ -2,7 +2,7 @@
 
 import { Client, WELL_KNOWN_KEY } from "./client.js";
 import { $, announce, dialog, errorBox, h, icon } from "./dom.js";
-import { parseRoute, routeTo } from "./route.js";
+import { TABS, parseRoute, routeTo } from "./route.js";
 import { Tree } from "./tree.js";
 import { AccountPage, DatabasePage } from "./account.js";
 import { ContainerPage } from "./container.js";
@@ -130,13 +130,14 @@ const EVERYWHERE = [
   ["?", "This list"],
   ["t", "Go to the tree: arrows move and open, Enter chooses"],
   ["m", "Go to the content"],
-  ["1 2 3 4", "Documents, changes, ranges, settings of the container"],
+  ["1 2 3 4 5", "Documents, query, changes, ranges, settings of the container"],
   ["r", "Read again"],
   ["n", "New: a document, container or database, by where you are"],
   ["j k", "Next and previous entry of a list (arrows too)"],
-  ["/", "Filter of the change feed"],
+  ["/", "Text of the query, or filter of the change feed"],
   ["p", "Pause the change feed, or go on"],
   ["Ctrl S", "Save the document (⌘S on a Mac)"],
+  ["Ctrl Enter", "Run the query (⌘Enter on a Mac)"],
   ["Esc", "Close a dialog or the document"],
 ];
 const singleKeys = () => localStorage.getItem(SHORTCUTS) !== "off";
@@ -149,7 +150,7 @@ function showHelp() {
     title: "Keyboard",
     body: [h("dl.keys", {}, EVERYWHERE.map(([keys, what]) =>
       [h("dt", {}, keys.split(" ").map((key) => h("kbd", {}, key))), h("dd", {}, what)])),
-    h("label.check", {}, toggle, h("span", {}, "Single keys work (off: only Ctrl S, Esc and this list’s button)"))],
+    h("label.check", {}, toggle, h("span", {}, "Single keys work (off: only Ctrl S, Ctrl Enter, Esc and this list’s button)"))],
     cancel: "Close",
   });
 }
@@ -173,7 +174,7 @@ const KEYS = {
   "/": () => app.page?.focusFilter?.(),
   p: () => app.page?.togglePause?.(),
 };
-["documents", "changes", "ranges", "settings"].forEach((tab, at) => {
+TABS.forEach((tab, at) => {
   KEYS[at + 1] = () => {
     const { db, coll } = app.route;
     if (coll !== undefined) app.go({ db, coll, tab });

@@ -10,9 +10,9 @@ const CLOCK_OFF_MS = 5 * 60_000;
 
 /** What the server said, or why it could not be asked. */
 export class ApiError extends Error {
-  constructor({ status = 0, substatus = 0, code = "", message, activityId = "", retryAfterMs = 0 }) {
+  constructor({ status = 0, substatus = 0, code = "", message, activityId = "", retryAfterMs = 0, location }) {
     super(message);
-    Object.assign(this, { name: "ApiError", status, substatus, code, activityId, retryAfterMs });
+    Object.assign(this, { name: "ApiError", status, substatus, code, activityId, retryAfterMs, location });
   }
   get unreachable() {
     return this.status === 0;
@@ -20,13 +20,14 @@ export class ApiError extends Error {
 }
 
 /** What is wrong with a query or filter comes as JSON: Message: {"errors":[{"location":{"start":3},"message":"…"}]}. */
-function inWords(message) {
+function inWords(text) {
   try {
-    const { errors } = JSON.parse(/^(?:Message: )?(\{.*\})$/s.exec(message)[1]);
-    return errors.map((error) => error.message
-      + (error.location ? ` (at character ${error.location.start + 1})` : "")).join("\n") || message;
+    const { errors } = JSON.parse(/^(?:Message: )?(\{.*\})$/s.exec(text)[1]);
+    const message = errors.map((error) => error.message
+      + (error.location ? ` (at character ${error.location.start + 1})` : "")).join("\n") || text;
+    return { message, location: errors.find((error) => error.location)?.location };
   } catch {
-    return message;
+    return { message: text };
   }
 }
 
@@ -38,13 +39,14 @@ async function errorOf(response) {
     // Not one of ours: a proxy's, perhaps. The status says enough.
   }
   // The activity id stands at the end of the message; we show it beside it.
-  const message = inWords(String(body.message ?? `The server answered ${response.status}.`)
+  const { message, location } = inWords(String(body.message ?? `The server answered ${response.status}.`)
     .replace(/\s*ActivityId: [\w-]+.*$/s, ""));
   return new ApiError({
     status: response.status,
     substatus: Number(response.headers.get("x-ms-substatus") ?? 0),
     code: body.code,
     message,
+    location,
     activityId: response.headers.get("x-ms-activity-id") ?? "",
     retryAfterMs: Number(response.headers.get("x-ms-retry-after-ms") ?? 0),
   });
@@ -188,6 +190,34 @@ export class Client {
     if (continuation) headers["x-ms-continuation"] = continuation;
     const response = await this.send("GET", ["dbs", db, "colls", coll, "docs"], { headers });
     return { text: await response.text(), continuation: response.headers.get("x-ms-continuation") };
+  }
+
+  /**
+   * A page of the rows of a query as text, and what the server says of it. Values of `parameters` are JSON
+   * texts; `key` is the partition key as its header has it, or undefined for all.
+   */
+  async query(db, coll, { text, parameters, key, continuation, count, signal }) {
+    const values = parameters.map(({ name, value }) => `{"name":${JSON.stringify(name)},"value":${value}}`);
+    const headers = {
+      ...keyHeader(key),
+      "content-type": "application/query+json",
+      "x-ms-documentdb-isquery": "true",
+      "x-ms-documentdb-query-enablecrosspartition": "true",
+      "x-ms-documentdb-populatequerymetrics": "true",
+      "x-orrery-explain": "true",
+      "x-ms-max-item-count": String(count),
+    };
+    if (continuation) headers["x-ms-continuation"] = continuation;
+    const response = await this.send("POST", ["dbs", db, "colls", coll, "docs"], {
+      body: `{"query":${JSON.stringify(text)},"parameters":[${values.join(",")}]}`, headers, signal,
+    });
+    return {
+      text: await response.text(),
+      continuation: response.headers.get("x-ms-continuation"),
+      charge: Number(response.headers.get("x-ms-request-charge") ?? 0),
+      metrics: response.headers.get("x-ms-documentdb-query-metrics"),
+      explanation: response.headers.get("x-orrery-explain"),
+    };
   }
 
   /** Names a document by its _self where known (ids may have characters that no URL can), else by id. */

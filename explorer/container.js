@@ -1,13 +1,14 @@
-// The page of a container: its four tabs. Ranges and settings are here, the other two in files of their own.
+// The page of a container: its five tabs. Ranges and settings are here, the others in files of their own.
 
 import { h, icon, plural, stamp, coloured } from "./dom.js";
 import { TABS, routeTo } from "./route.js";
 import { deleteContainer } from "./account.js";
 import { DocumentsTab } from "./documents.js";
 import { ChangesTab } from "./changes.js";
+import { QueryTab } from "./query.js";
 
-const TITLES = { documents: "Documents", changes: "Changes", ranges: "Ranges", settings: "Settings" };
-const CLASSES = { documents: DocumentsTab, changes: ChangesTab };
+const TITLES = { documents: "Documents", query: "Query", changes: "Changes", ranges: "Ranges", settings: "Settings" };
+const CLASSES = { documents: DocumentsTab, query: QueryTab, changes: ChangesTab };
 
 export class ContainerPage {
   #app;

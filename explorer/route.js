@@ -1,6 +1,6 @@
 // The hash names the place: #/db/container/tab?parameters. A bookmark leads back to it.
 
-export const TABS = ["documents", "changes", "ranges", "settings"];
+export const TABS = ["documents", "query", "changes", "ranges", "settings"];
 
 export function parseRoute(hash) {
   const [path, query = ""] = hash.replace(/^#\/?/, "").split("?");

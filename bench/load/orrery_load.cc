@@ -1,17 +1,21 @@
 // Puts load on a server with as little of the machine as possible: epoll, keep-alive HTTP/1.1, one
 // request in flight per connection, requests signed before the clock starts.
 //
-//   orrery_load create|fill|upsert|read|feed|changes|pages|get --port P [options]
+//   orrery_load create|fill|upsert|lines|read|feed|changes|pages|query|rows|get --port P [options]
 //
 //   create   new documents for --seconds, or until --count of them exist
 //   fill     --count new documents, as fast as the server takes them
 //   upsert   new versions of documents at random, out of the first --ids
+//   lines    new documents, the lines of --file from line --first on, with their member "pk" as key
 //   read     point reads, at random, of the first --ids documents
 //   feed     the whole read feed of the container, page after page on one connection
 //   changes  the whole change feed of range --range, likewise; of several (0,1,2) at the same time,
 //            each on a connection of its own
 //   pages    change feed pages of --page-size from random positions below --ids;
 //            of one key with --partition-key
+//   query    --query again and again; @n is a number below --ids at random, @id and @pk are of the
+//            document of that number; with --by-key 1 only its key is asked
+//   rows     --query once, all its pages, on one connection
 //   get      GET --path with the same headers as a point read, for other servers
 //
 // Prints one JSON object. A status that the mode does not expect is counted as an error, shown on
@@ -29,6 +33,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <memory>
 #include <random>
 #include <string>
@@ -58,14 +63,36 @@ struct Options : Target {
   std::string page_size = "-1";
   std::string range = "0";
   std::string partition_key;  // as JSON array
+  std::string query;
+  std::string access;  // scan or index; empty: as the server likes
+  bool by_key = false;
+  std::string file;
+  std::vector<std::string> lines;  // of the file, from `first` on
 
-  bool creates() const { return mode == "create" || mode == "fill" || mode == "upsert"; }
-  bool feeds() const { return mode == "feed" || mode == "changes"; }
+  bool creates() const {
+    return mode == "create" || mode == "fill" || mode == "upsert" || mode == "lines";
+  }
+  bool feeds() const { return mode == "feed" || mode == "changes" || mode == "rows"; }
+  bool queries() const { return mode == "query" || mode == "rows"; }
 };
+
+/// As many as `count` says, or all when it is 0, after the first ones.
+std::vector<std::string> read_lines(const std::string& path, std::uint64_t first,
+                                    std::uint64_t count) {
+  std::ifstream in(path, std::ios::binary);
+  if (!in) fail("can't read " + path);
+  std::vector<std::string> lines;
+  std::uint64_t number = 0;
+  for (std::string line; (count == 0 || lines.size() < count) && std::getline(in, line);) {
+    if (number++ >= first) lines.push_back(std::move(line));
+  }
+  if (lines.empty()) fail("there are no lines in " + path + " from --first on");
+  return lines;
+}
 
 Options parse_options(int argc, char** argv) {
   if (argc < 2 || argc % 2 != 0)
-    fail("usage: orrery_load create|fill|upsert|read|feed|changes|pages|get --port P …");
+    fail("usage: orrery_load create|fill|upsert|lines|read|feed|changes|pages|query|rows|get …");
   Options options;
   options.mode = argv[1];
   for (int i = 2; i < argc; i += 2) {
@@ -101,14 +128,30 @@ Options parse_options(int argc, char** argv) {
       options.range = value;
     } else if (name == "--partition-key") {
       options.partition_key = value;
+    } else if (name == "--query") {
+      options.query = value;
+    } else if (name == "--access") {
+      options.access = value;
+    } else if (name == "--by-key") {
+      options.by_key = number() != 0;
+    } else if (name == "--file") {
+      options.file = value;
     } else {
       fail("unknown option " + std::string(name));
     }
   }
   const auto& mode = options.mode;
-  if (!options.creates() && !options.feeds() && mode != "read" && mode != "pages" &&
-      mode != "get") {
+  if (!options.creates() && !options.feeds() && !options.queries() && mode != "read" &&
+      mode != "pages" && mode != "get") {
     fail("unknown mode " + mode);
+  }
+  if (options.queries() && options.query.empty()) fail(mode + " needs --query");
+  if (options.query.find_first_of("\"\\\n") != std::string::npos) {
+    fail("--query is sent as it is within JSON: no double quotes, backslashes or line breaks");
+  }
+  if (mode == "lines") {
+    options.lines = read_lines(options.file, options.first, options.count);
+    options.count = options.lines.size();
   }
   if (mode == "fill" && options.count == 0) fail("fill needs --count");
   if (!options.feeds() && options.count == 0 && options.seconds <= 0) {
@@ -144,8 +187,14 @@ class Requests {
  public:
   Requests(const Options& options, const Signer& signer, unsigned seed)
       : options_(options), random_(seed) {
-    if (options.creates()) {
+    if (options.mode == "lines") {
+      create_head_ = head(options, signer, "POST", "/" + options.container_link() + "/docs",
+                          signer.authorization("post", "docs", options.container_link())) +
+                     "content-type: application/json\r\nx-ms-documentdb-partitionkey: [\"";
+    } else if (options.creates()) {
       prepare_create(signer);
+    } else if (options.queries()) {
+      prepare_queries(signer);
     } else if (options.mode == "read") {
       prepare_reads(signer);
     } else if (options.mode == "pages") {
@@ -161,6 +210,7 @@ class Requests {
 
   /// The bytes of request number `number`, valid until the next call.
   std::string_view create(std::uint64_t number) {
+    if (options_.mode == "lines") return create_line(options_.lines[number - options_.first]);
     if (options_.mode == "upsert") number = options_.first + random_() % options_.ids;
     const std::string id = padded(number, kIdDigits);
     const std::string key = padded(number % options_.keys, kKeyDigits);
@@ -180,6 +230,7 @@ class Requests {
   std::string_view read() { return prepared_[random_() % prepared_.size()]; }
 
   std::string feed(std::string_view position) const {
+    if (options_.mode == "rows") return query(feed_head_, 0, position);
     std::string out = feed_head_;
     if (!position.empty()) {
       out += options_.mode == "changes" ? "if-none-match: " : "x-ms-continuation: ";
@@ -189,6 +240,57 @@ class Requests {
   }
 
  private:
+  /// A document as it stands there, with its own key.
+  std::string_view create_line(const std::string& line) {
+    constexpr std::string_view kKeyMember = "\"pk\":\"";
+    const std::size_t begin = line.find(kKeyMember) + kKeyMember.size();
+    if (begin < kKeyMember.size()) fail("a line without \"pk\": " + line.substr(0, 80));
+    create_ = create_head_ + line.substr(begin, line.find('"', begin) - begin) +
+              "\"]\r\ncontent-length: " + std::to_string(line.size()) + "\r\n\r\n" + line;
+    return create_;
+  }
+
+  std::string query_head(const Signer& signer) const {
+    std::string out = head(options_, signer, "POST", "/" + options_.container_link() + "/docs",
+                           signer.authorization("post", "docs", options_.container_link()));
+    out += "content-type: application/query+json\r\nx-ms-documentdb-isquery: True\r\n";
+    out += "x-ms-documentdb-query-enablecrosspartition: True\r\n";
+    out += "x-ms-max-item-count: " + options_.page_size + "\r\n";
+    if (!options_.access.empty()) out += "x-orrery-query-access: " + options_.access + "\r\n";
+    return out;
+  }
+
+  /// The query with the parameters that it names.
+  std::string query(const std::string& query_head, std::uint64_t number,
+                    std::string_view position) const {
+    std::string values;
+    const auto add = [&](const std::string& name, const std::string& json) {
+      if (options_.query.find(name) == std::string::npos) return;
+      values +=
+          (values.empty() ? "{\"name\":\"" : ",{\"name\":\"") + name + "\",\"value\":" + json + "}";
+    };
+    add("@n", std::to_string(number));
+    add("@id", "\"" + id_of(options_, number) + "\"");
+    add("@pk", "\"" + key_of(options_, number) + "\"");
+    const std::string body =
+        "{\"query\":\"" + options_.query + "\",\"parameters\":[" + values + "]}";
+    std::string out = query_head;
+    if (options_.by_key) {
+      out += "x-ms-documentdb-partitionkey: [\"" + key_of(options_, number) + "\"]\r\n";
+    }
+    if (!position.empty()) out.append("x-ms-continuation: ").append(position).append("\r\n");
+    return out + "content-length: " + std::to_string(body.size()) + "\r\n\r\n" + body;
+  }
+
+  void prepare_queries(const Signer& signer) {
+    feed_head_ = query_head(signer);
+    if (options_.mode == "rows") return;
+    constexpr int kQueries = 4096;
+    for (int i = 0; i < kQueries; ++i) {
+      prepared_.push_back(query(feed_head_, options_.first + random_() % options_.ids, {}));
+    }
+  }
+
   std::string feed_head(const Signer& signer) const {
     std::string out = head(options_, signer, "GET", "/" + options_.container_link() + "/docs",
                            signer.authorization("get", "docs", options_.container_link()));
@@ -257,6 +359,7 @@ class Requests {
   const Options& options_;
   std::mt19937_64 random_;
   std::string create_;
+  std::string create_head_;  // of lines, up to the key
   std::size_t id_at_ = 0, key_at_ = 0, key_header_at_ = 0, noise_at_ = 0, noise_end_ = 0;
   std::vector<std::string> prepared_;
   std::string feed_head_;
@@ -374,7 +477,8 @@ class Worker {
             .count()));
     const int expected = options_.creates() && options_.mode != "upsert" ? 201 : 200;
     if (head.status == expected) {
-      totals.documents += options_.mode == "pages" ? head.item_count : 1;
+      const bool brings_many = options_.mode == "pages" || options_.mode == "query";
+      totals.documents += brings_many ? head.item_count : 1;
     } else {
       ++totals.errors;
       complain(schedule_, head.status, bytes.substr(head.size));

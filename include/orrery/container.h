@@ -73,9 +73,11 @@ class Container {
                                 const ItemOptions& options = {}) const;
 
   ItemPages list_items(const ItemListOptions& options = {}) const;
-  /// Sends the text as it is, to each range in turn. A query whose answer must be put together from
-  /// several ranges (ORDER BY, aggregates, DISTINCT, GROUP BY, TOP, OFFSET) needs a partition key.
-  ItemPages query_items(const Query& query, const ItemListOptions& options = {}) const;
+  /// Rows as JSON text: documents, or whatever the query makes of them. Sends the text as it is.
+  /// Orrery puts the answer together from all ranges. The service does so for filters and joins;
+  /// for what must be sorted or added up it wants a partition key, and refuses otherwise
+  /// (400/1004). A mistake in the text is thrown as 400, with CosmosException::location().
+  ItemPages query_items(const Query& query, const QueryOptions& options = {}) const;
 
   /// All or nothing, within one partition key. A refusal of an operation is not thrown: see
   /// BatchResponse::ok().

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -15,6 +16,13 @@ enum class Failure {
   Timeout,    ///< there was no answer in time
   Cancelled,  ///< the caller's stop token asked for an end
   Argument,   ///< nothing was sent: the call itself can't be meant
+};
+
+/// A part of a text, in UTF-16 units from 0, as the service counts them.
+struct TextLocation {
+  std::size_t start = 0;
+  std::size_t end = 0;  ///< exclusive
+  bool operator==(const TextLocation&) const = default;
 };
 
 /// Thrown by every call of the client that fails, after the retries that are due. what() is a
@@ -32,6 +40,7 @@ class CosmosException : public std::runtime_error {
     double request_charge = 0;
     std::optional<std::chrono::milliseconds> retry_after;
     std::string diagnostics;
+    std::optional<TextLocation> location;
   };
 
   CosmosException(const std::string& message, Details details)
@@ -53,6 +62,9 @@ class CosmosException : public std::runtime_error {
   }
   /// Where the request was sent, how often, and what came of each attempt.
   const std::string& diagnostics() const noexcept { return details_.diagnostics; }
+
+  /// Where the mistake is in the text of a query or filter, if that is what was refused.
+  const std::optional<TextLocation>& location() const noexcept { return details_.location; }
 
   bool is_not_found() const noexcept { return status() == 404 && sub_status() != 1002; }
   bool is_conflict() const noexcept { return status() == 409; }

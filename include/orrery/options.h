@@ -85,6 +85,22 @@ struct ItemListOptions : ListOptions {
   std::optional<FeedRange> feed_range;
 };
 
+/// For queries of documents. Of a feed range, each range of the server answers by itself, and its
+/// rows come one range after the other; everything else the server puts together.
+struct QueryOptions : ItemListOptions {
+  QueryOptions() = default;
+  QueryOptions(ItemListOptions options) : ItemListOptions(std::move(options)) {}
+
+  /// What took how long: the header x-ms-documentdb-query-metrics of each page, `name=value;…`.
+  bool populate_query_metrics = false;
+  /// Which indexes served, or would: the header x-ms-cosmos-index-utilization of each page, JSON
+  /// that is percent-encoded.
+  bool populate_index_metrics = false;
+  /// How the rows were found: the header x-orrery-explain of each page, JSON that is
+  /// percent-encoded. Orrery only.
+  bool explain = false;
+};
+
 /// A parameter of a query: `@name` and its value as JSON.
 struct QueryParameter {
   std::string name;

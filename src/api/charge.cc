@@ -46,4 +46,11 @@ Charge feed_page_charge(std::size_t page_bytes) {
   return rounded(1.0 + read_units(page_bytes) / 2.0);
 }
 
+Charge query_page_charge(std::size_t documents, std::size_t document_bytes,
+                         std::size_t page_bytes) {
+  return rounded(2.2 + 0.02 * static_cast<double>(documents) +
+                 (static_cast<double>(document_bytes) / 64.0 + static_cast<double>(page_bytes)) /
+                     1024.0 / 11.0);
+}
+
 }  // namespace orrery::api

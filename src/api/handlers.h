@@ -14,6 +14,7 @@ namespace orrery::api {
 /// GET /
 Result<http::Response> read_account(Services& services, Context& context);
 
+/// Lists answer queries over what they list, too.
 namespace databases {
 Async<http::Response> create(Services& services, Context& context);
 Result<http::Response> list(Services& services, Context& context);
@@ -41,9 +42,11 @@ Async<http::Response> remove(Services& services, Context& context);
 Async<http::Response> batch(Services& services, Context& context);
 /// POST …/operations/partitionkeydelete
 Async<http::Response> remove_all_of_key(Services& services, Context& context);
-/// GET …/docs, and the query `SELECT * FROM c`.
+/// GET …/docs
 Async<http::Response> read_feed(Services& services, Context& context);
 Async<http::Response> query(Services& services, Context& context);
+/// What a client that goes from range to range has to do.
+Async<http::Response> query_plan(Services& services, Context& context);
 }  // namespace documents
 
 namespace topology {
@@ -61,7 +64,6 @@ http::Response show(Context& context, const catalog::Container& container);
 
 namespace offers {
 Result<http::Response> list(Services& services, Context& context);
-Result<http::Response> query(Services& services, Context& context);
 Result<http::Response> read(Services& services, Context& context);
 Async<http::Response> replace(Services& services, Context& context);
 }  // namespace offers

@@ -1,7 +1,3 @@
-#include <algorithm>
-#include <cctype>
-#include <regex>
-
 #include <fmt/format.h>
 
 #include "api/handlers.h"
@@ -82,70 +78,6 @@ Result<catalog::OfferPtr> find(const Services& services, const Context& context)
   return offer;
 }
 
-/// Which offers a query asks for. Until there is a query engine, the texts that SDKs send.
-struct Filter {
-  std::string member;  ///< empty: all of them
-  std::string value;
-};
-
-Result<Filter> parse_query(const Context& context) {
-  static const std::regex kAll(R"(\s*select\s+\*\s+from\s+\w+(\s+(as\s+)?\w+)?\s*)",
-                               std::regex::icase | std::regex::optimize);
-  static const std::regex kOne(R"(\s*select\s+\*\s+from\s+\w+(?:\s+(?:as\s+)?\w+)?\s+where\s+\w+\.)"
-                               R"re((resource|offerResourceId|id|_rid|_self)\s*=\s*)re"
-                               R"re((?:(@\w+)|"([^"\\]*)"|'([^'\\]*)')\s*)re",
-                               std::regex::icase | std::regex::optimize);
-  // The pattern matcher recurses over its input: the texts it is for are short.
-  constexpr std::size_t kTextMax = 512;
-
-  std::string text;
-  Json parameters = Json::array();
-  if (context.header(headers::kContentType).starts_with("application/sql")) {
-    text = context.request.body;
-  } else {
-    ORRERY_TRY(const auto body, parse_resource_body(context.request.body));
-    const Json* query = find_member(body, "query");
-    if (query == nullptr || !query->is_string()) {
-      return Error(ErrorCode::BadRequest,
-                   "The body of a query is {\"query\":\"…\",\"parameters\":[…]}.");
-    }
-    text = query->get<std::string>();
-    if (const Json* given = find_member(body, "parameters"); given && given->is_array()) {
-      parameters = *given;
-    }
-  }
-  std::smatch match;
-  if (text.size() <= kTextMax && std::regex_match(text, kAll)) return Filter{};
-  if (text.size() > kTextMax || !std::regex_match(text, match, kOne)) {
-    return Error(
-        ErrorCode::NotImplemented,
-        "Queries are not implemented yet. Offers can be queried by resource, "
-        "offerResourceId or id, as the SDKs do it: SELECT * FROM r WHERE r.resource = @link");
-  }
-  Filter filter{match[1], match[3].matched ? match[3] : match[4]};
-  if (match[2].matched) {
-    const std::string name = match[2];
-    const auto parameter = std::ranges::find_if(parameters, [&](const Json& each) {
-      const Json* given = find_member(each, "name");
-      return given != nullptr && given->is_string() && *given == name;
-    });
-    const Json* value = parameter == parameters.end() ? nullptr : find_member(*parameter, "value");
-    if (value == nullptr || !value->is_string()) {
-      return Error(ErrorCode::BadRequest,
-                   fmt::format("The query uses {}, but the parameters have no such string.", name));
-    }
-    filter.value = value->get<std::string>();
-  }
-  return filter;
-}
-
-bool matches(const catalog::Offer& offer, const Filter& filter) {
-  if (filter.member == "resource") return owner_self(offer.owner) == filter.value;
-  if (filter.member == "offerResourceId") return offer.owner.text() == filter.value;
-  if (filter.member == "_self") return "offers/" + offer.rid.text() + "/" == filter.value;
-  return offer.rid.text() == filter.value;
-}
-
 }  // namespace
 
 Result<http::Response> list(Services& services, Context& context) {
@@ -156,24 +88,6 @@ Result<http::Response> list(Services& services, Context& context) {
       },
       [](const catalog::Offer& offer) { return to_wire(offer).dump(); },
       [](const catalog::Offer& offer) { return offer.rid; });
-}
-
-Result<http::Response> query(Services& services, Context& context) {
-  ORRERY_TRY(const auto filter, parse_query(context));
-  if (filter.member.empty()) return list(services, context);
-  std::string body;
-  std::size_t count = 0;
-  open_feed(body, "", "Offers");
-  for (const auto& offer : services.catalog.offers({}, SIZE_MAX)) {
-    if (!matches(*offer, filter)) continue;
-    if (count > 0) body.push_back(',');
-    body += to_wire(*offer).dump();
-    ++count;
-  }
-  close_feed(body, count);
-  auto response = reply(context, 200, std::move(body));
-  response.add(headers::kItemCount.text, count);
-  return response;
 }
 
 Result<http::Response> read(Services& services, Context& context) {

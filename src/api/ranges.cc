@@ -61,6 +61,13 @@ Result<http::Response> list(Services& services, Context& context) {
   ORRERY_TRY(const auto container, find_container(services, context, ErrorCode::OwnerNotFound));
   context.container = nullptr;
   const auto& map = container->ranges;
+  if (context.request.method == "POST") {
+    std::vector<ListedResource> all;
+    for (const catalog::Range* range : all_ranges(map)) {
+      all.push_back({Rid::range(container->rid, range->id), to_json(*container, *range)});
+    }
+    return query_list(context, container->rid_text, "PartitionKeyRanges", all);
+  }
   const std::string etag = map_etag(map.version());
   const auto condition = context.header(headers::kIfNoneMatch);
 

@@ -120,6 +120,20 @@ void add_range_headers(http::Response& response, const Context& context,
   response.add(headers::kSchemaVersion.text, "1.1");
 }
 
+void add_head_headers(http::Response& response, const Context& context,
+                      const std::vector<std::pair<const catalog::Range*, Lsn>>& heads) {
+  if (heads.size() == 1) {
+    add_range_headers(response, context, *heads.front().first, heads.front().second);
+    return;
+  }
+  std::string token;
+  for (const auto& [range, head] : heads) {
+    if (!token.empty()) token.push_back(',');
+    append_session_entry(token, context.token_form, range->id, head);
+  }
+  response.add(headers::kSessionToken.text, token);
+}
+
 void add_item_lsn(http::Response& response, Lsn lsn) {
   response.add(headers::kItemLsn.text, lsn.value);
   response.add(headers::kItemLocalLsn.text, lsn.value);

@@ -5,6 +5,8 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "api/context.h"
 #include "base/error.h"
@@ -30,6 +32,10 @@ http::Response refusal_reply(const Error& error, std::string_view activity_id);
 /// x-ms-session-token for one range at `lsn`, and the group of LSN headers.
 void add_range_headers(http::Response& response, const Context& context,
                        const catalog::Range& range, Lsn lsn);
+/// The same for all ranges that an answer is from, with their heads: one of them, or only a session
+/// token of all.
+void add_head_headers(http::Response& response, const Context& context,
+                      const std::vector<std::pair<const catalog::Range*, Lsn>>& heads);
 /// The LSN of the item itself.
 void add_item_lsn(http::Response& response, Lsn lsn);
 /// x-ms-alt-content-path and x-ms-content-path of a container's children.

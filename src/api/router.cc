@@ -53,36 +53,6 @@ bool is_query_content(std::string_view content_type) {
          content_type.starts_with("application/sql");
 }
 
-Async<http::Response> post_to_list(Services& services, Context& context) {
-  ORRERY_CO_TRY(const auto kind, post_kind(context));
-  const auto type = context.path.type;
-  if (kind == PostKind::Batch) {
-    if (type == ResourceType::Documents) co_return co_await documents::batch(services, context);
-    co_return wrong_verb(context);
-  }
-  if (kind == PostKind::QueryPlan) co_return not_implemented("Query plans are");
-  if (kind == PostKind::Query) {
-    // Not silently a query of what is, where one of what changes was asked for.
-    if (!context.header(headers::kAIm).empty()) {
-      co_return not_implemented("Queries of the change feed (use x-orrery-feed-filter) are");
-    }
-    if (type == ResourceType::Documents) co_return co_await documents::query(services, context);
-    if (type == ResourceType::Offers) co_return offers::query(services, context);
-    co_return not_implemented(
-        fmt::format("Queries on /{} are", resource_type_name(context.path.type)));
-  }
-  switch (type) {
-    case ResourceType::Databases:
-      co_return co_await databases::create(services, context);
-    case ResourceType::Containers:
-      co_return co_await containers::create(services, context);
-    case ResourceType::Documents:
-      co_return co_await documents::create(services, context);
-    default:
-      co_return wrong_verb(context);
-  }
-}
-
 Result<http::Response> get_list(Services& services, Context& context) {
   switch (context.path.type) {
     case ResourceType::Databases:
@@ -95,6 +65,37 @@ Result<http::Response> get_list(Services& services, Context& context) {
       return offers::list(services, context);
     default:
       return wrong_verb(context);
+  }
+}
+
+Async<http::Response> post_to_list(Services& services, Context& context) {
+  ORRERY_CO_TRY(const auto kind, post_kind(context));
+  const auto type = context.path.type;
+  if (kind == PostKind::Batch) {
+    if (type == ResourceType::Documents) co_return co_await documents::batch(services, context);
+    co_return wrong_verb(context);
+  }
+  if (kind == PostKind::QueryPlan) {
+    if (type == ResourceType::Documents) co_return co_await documents::query_plan(services, context);
+    co_return wrong_verb(context);
+  }
+  if (kind == PostKind::Query) {
+    // Not silently a query of what is, where one of what changes was asked for.
+    if (!context.header(headers::kAIm).empty()) {
+      co_return not_implemented("Queries of the change feed (use x-orrery-feed-filter) are");
+    }
+    if (type == ResourceType::Documents) co_return co_await documents::query(services, context);
+    co_return get_list(services, context);
+  }
+  switch (type) {
+    case ResourceType::Databases:
+      co_return co_await databases::create(services, context);
+    case ResourceType::Containers:
+      co_return co_await containers::create(services, context);
+    case ResourceType::Documents:
+      co_return co_await documents::create(services, context);
+    default:
+      co_return wrong_verb(context);
   }
 }
 

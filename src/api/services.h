@@ -7,11 +7,14 @@
 #include <boost/asio/thread_pool.hpp>
 
 #include "api/page_ahead.h"
+#include "api/suspended_queries.h"
 #include "base/background_pool.h"
 #include "base/clock.h"
 #include "base/result.h"
 #include "catalog/catalog.h"
+#include "catalog/index_keeper.h"
 #include "feed/reader.h"
+#include "index/advisor.h"
 #include "partition/partition.h"
 
 namespace orrery::api {
@@ -37,6 +40,16 @@ struct Services {
   std::function<Result<>()> check_ready;
   /// Prometheus text. Blocks briefly.
   std::function<std::string()> metrics;
+
+  /// Builds indexes; null where nobody does, as in tests.
+  catalog::IndexKeeper* index_keeper = nullptr;
+  /// Says which are worth it. Null: nobody does.
+  index::Advisor* index_advisor = nullptr;
+  /// Null: a query that needs to see everything takes as long as it does.
+  SuspendedQueries* suspended_queries = nullptr;
+  /// Clients are to merge the answers of ranges by themselves, as the service makes them: queries
+  /// over several ranges that are more than a filter are answered with their plan.
+  bool refuses_cross_partition = false;
 };
 
 }  // namespace orrery::api

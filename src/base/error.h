@@ -12,6 +12,7 @@ namespace orrery {
 /// a status code.
 enum class ErrorCode {
   BadRequest,            ///< the request is malformed; the message says what to mend
+  NumberNotInJson,       ///< the result of a query has an infinite number, or one that is none
   PartitionKeyMismatch,  ///< key header and container, or key header and body, do not agree
   ContainerRidMismatch,  ///< the client's cached container was deleted and created anew
   Unauthorized,          ///< no valid key or token

@@ -45,6 +45,10 @@ class Catalog {
   /// Ends the reclaiming of space; it goes on at the next start.
   void stop();
 
+  /// `tell` hears of each container whose definition or ranges have changed, after the change. It
+  /// must not block. To be set before there is any change.
+  void on_change(std::function<void(const Rid& container)> tell) { tell_ = std::move(tell); }
+
   // ── looking up: null when there is none ──
   DatabasePtr database(std::string_view id) const;
   DatabasePtr database(const Rid& rid) const;
@@ -179,6 +183,7 @@ class Catalog {
 
   partition::Environment& environment_;
   const RulesMaker make_rules_;
+  std::function<void(const Rid&)> tell_ = [](const Rid&) {};
 
   std::mutex change_mutex_;  // One change at a time; look-ups don't wait for it.
   mutable std::shared_mutex state_mutex_;

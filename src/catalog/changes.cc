@@ -248,6 +248,7 @@ Result<ContainerPtr> Catalog::replace_container(
     reconcile_later(rid);
     return Error(std::move(reconciled).error());
   }
+  tell_(rid);
   return replaced;
 }
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 #include <memory>
+#include <string>
+#include <utility>
 #include <vector>
 
 namespace orrery::catalog {
@@ -46,6 +48,16 @@ storage::Head initial_head(Lsn lsn, UnixSeconds ts, const ContainerDefinition& d
   if (head.keeping.history != Keeping::History::None) {
     head.history = std::make_shared<const std::vector<storage::HistoryPart>>(
         std::vector<storage::HistoryPart>{{"", lsn, lsn}});
+  }
+  std::vector<storage::IndexRecord> indexes;
+  for (const IndexSpec& index : definition.named_indexes()) {
+    std::string spec = index.text();
+    if (spec.size() > storage::kIndexSpecBytesMax) continue;
+    indexes.push_back(
+        {++head.last_index_id, std::move(spec), storage::IndexRecord::State::Complete, {}});
+  }
+  if (!indexes.empty()) {
+    head.indexes = std::make_shared<const std::vector<storage::IndexRecord>>(std::move(indexes));
   }
   return head;
 }

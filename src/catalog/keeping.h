@@ -22,7 +22,8 @@ inline bool needs_upkeep(const ContainerDefinition& definition) {
   return keeping_of(definition) != storage::Keeping{};
 }
 
-/// The head of a partition without documents that keeps what is asked from its first change on.
+/// The head of a partition without documents that keeps what is asked from its first change on, and
+/// has the indexes that the definition names.
 storage::Head initial_head(Lsn lsn, UnixSeconds ts, const ContainerDefinition& definition);
 
 /// What of the history has had its time.

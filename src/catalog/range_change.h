@@ -56,8 +56,9 @@ class RangeChange {
   bool may_choose_ = false;               // Nobody said where to cut.
   std::uint64_t epoch_ = 0;               // Of the committer. A disk error ends it all.
   std::vector<PartitionNumber> numbers_;  // Of the new partitions.
-  std::size_t copying_ = 0;               // How many parents have begun to.
-  bool committing_ = false;               // From then on only the disk knows which map holds.
+  std::vector<partition::CopiedIndex> indexes_;  // That the new partitions get complete.
+  std::size_t copying_ = 0;                      // How many parents have begun to.
+  bool committing_ = false;  // From then on only the disk knows which map holds.
 };
 
 }  // namespace orrery::catalog

@@ -26,7 +26,8 @@ constexpr std::chrono::milliseconds kReadersInterval{50};
 constexpr std::chrono::milliseconds kRetryInterval{250};
 
 constexpr Family kDocumentFamilies[] = {Family::Log,    Family::Ids,     Family::Rids,
-                                        Family::Unique, Family::History, Family::Expiry};
+                                        Family::Unique, Family::History, Family::Expiry,
+                                        Family::Terms};
 
 }  // namespace
 

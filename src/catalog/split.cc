@@ -237,12 +237,16 @@ Result<> RangeChange::prepare() {
 }
 
 Result<> RangeChange::copy() {
+  std::vector<storage::IndexRecords> indexes;
+  for (const Range& parent : parents_) indexes.push_back(parent.partition->indexes());
+  indexes_ = partition::common_indexes(indexes);
   std::uint32_t shift = 0;
   for (const Range& parent : parents_) {
     partition::CopyPlan plan;
     const auto current = catalog_.container(container_);
     if (!current) return container_gone();
     plan.unique_values_of = current->rules.unique_values_of;
+    plan.indexes = indexes_;
     for (std::size_t i = 0; i < parts_.size(); ++i) {
       plan.targets.push_back({numbers_[i], parts_[i], shift});
     }
@@ -315,6 +319,12 @@ Result<ContainerPtr> RangeChange::switch_over() {
                                                              container_, heads[i])});
     batch.put(Family::Heads, storage::partition_prefix(numbers_[i]), heads[i].make());
     batch.erase(Family::Catalog, garbage_key(numbers_[i]));
+    for (const partition::CopiedIndex& index : indexes_) {
+      // Dropped meanwhile.
+      if (storage::find_index(heads[i].indexes, index.id) != nullptr) continue;
+      batch.erase_range(Family::Terms, storage::terms_prefix(numbers_[i], index.id),
+                        storage::terms_end(numbers_[i], index.id));
+    }
   }
   for (const Range& parent : parents_) {
     batch.put(Family::Catalog, garbage_key(parent.partition->number()), {});
@@ -331,6 +341,7 @@ Result<ContainerPtr> RangeChange::switch_over() {
   }));
   const auto held = milliseconds_since(begin);
   catalog_.reclaim_when_unused(parents_);
+  catalog_.tell_(container_);
   diagnostics::info("{}: {}; it has {} now. Writes waited for {} ms", made->alt_content_path,
                     parents_.size() == 2 ? "two ranges became one" : "a range became two",
                     made->ranges.all().size(), held);

@@ -35,9 +35,14 @@ using testing::SizeIs;
 
 using Fault = partition::FaultyCommitLog::Fault;
 
+/// With indexes, which audit() checks wherever documents go.
 ContainerDefinition definition(const std::string& id, const std::string& key) {
-  return ContainerDefinition::create(
-             Json::parse(R"({"id":")" + id + R"(","partitionKey":)" + key + "}"), "2020-07-15")
+  const std::string policy =
+      R"({"includedPaths":[{"path":"/*"},{"path":"/id/?"}],
+          "compositeIndexes":[[{"path":"/p"},{"path":"/_ts","order":"descending"}]]})";
+  return ContainerDefinition::create(Json::parse(R"({"id":")" + id + R"(","indexingPolicy":)" +
+                                                 policy + R"(,"partitionKey":)" + key + "}"),
+                                     "2020-07-15")
       .value();
 }
 const std::string kHash = R"({"paths":["/pk"],"kind":"Hash","version":2})";
@@ -139,6 +144,7 @@ class SplitTest : public testing::Test {
     for (const Range& range : container->ranges.all()) {
       const auto audited = audit(home.store(), range.partition->number());
       EXPECT_EQ(audited.head.lsn, range.partition->head());
+      EXPECT_EQ(audited.index_entries, 2 * audited.entries.size()) << "both indexes go along";
       for (const auto& [name, text] : audited.texts) {
         EXPECT_TRUE(found.emplace(name, text).second) << "a document in two ranges";
         EXPECT_LE(range.epks.min.bytes, name);
@@ -151,7 +157,7 @@ class SplitTest : public testing::Test {
     std::size_t count = 0;
     const auto snapshot = home.store().snapshot();
     for (const Family family : {Family::Heads, Family::Log, Family::Ids, Family::Rids,
-                                Family::Unique, Family::History, Family::Expiry}) {
+                                Family::Unique, Family::History, Family::Expiry, Family::Terms}) {
       count += contents(*snapshot, family, storage::partition_prefix(number),
                         storage::partition_end(number))
                    .size();

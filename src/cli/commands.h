@@ -9,6 +9,7 @@ namespace orrery::cli {
 
 void add_serve(CLI::App& app, int& exit_code);
 void add_feed(CLI::App& app, int& exit_code);
+void add_query(CLI::App& app, int& exit_code);
 void add_process(CLI::App& app, int& exit_code);
 void add_leases(CLI::App& app, int& exit_code);
 void add_copy(CLI::App& app, int& exit_code);

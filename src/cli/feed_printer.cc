@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "cli/terminal_text.h"
 #include "json/value.h"
 
 namespace orrery::cli {
@@ -35,17 +36,6 @@ std::string text_of(const json::Value& value) {
 
 std::int64_t integer_of(const json::Value& value) {
   return value.is_number() ? value.as_number().integer : 0;
-}
-
-/// What a terminal would obey becomes a blank: control characters of one byte, and of two (C1).
-void defuse(std::string& text) {
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const auto byte = static_cast<unsigned char>(text[i]);
-    if (byte < 0x20 || byte == 0x7F) text[i] = ' ';
-    if (byte == 0xC2 && i + 1 < text.size() && static_cast<unsigned char>(text[i + 1]) < 0xA0) {
-      text.replace(i, 2, " ");
-    }
-  }
 }
 
 /// Without the members that the server owns: they are shown beside, or say nothing to a person.

@@ -16,6 +16,7 @@ int main(int argc, char** argv) {
   int exit_code = 0;
   orrery::cli::add_serve(app, exit_code);
   orrery::cli::add_feed(app, exit_code);
+  orrery::cli::add_query(app, exit_code);
   orrery::cli::add_process(app, exit_code);
   orrery::cli::add_leases(app, exit_code);
   orrery::cli::add_copy(app, exit_code);

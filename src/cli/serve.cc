@@ -274,6 +274,14 @@ void add_serve(CLI::App& app, int& exit_code) {
                    "A stream of changes that is silent gives a sign of life after this time")
       ->check(CLI::Range(1, 3600))
       ->capture_default_str();
+  serve
+      ->add_option("--cross-partition-queries", config.refuses_cross_partition,
+                   "serve: answer queries over several ranges; plan: refuse all but plain filters "
+                   "with their plan, as the service does, so that clients merge by themselves")
+      ->transform(CLI::CheckedTransformer(std::map<std::string, bool>{{"serve", false},
+                                                                      {"plan", true}}))
+      ->type_name("serve|plan")
+      ->default_str("serve");
   serve->add_option("--log-level", config.level, "debug, info, warning, error or off")
       ->transform(CLI::CheckedTransformer(kLevels, CLI::ignore_case))
       ->default_str("info");

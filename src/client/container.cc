@@ -163,7 +163,7 @@ ItemPages Container::list_items(const ItemListOptions& options) const {
   return item_pages(pipeline_, link_, std::nullopt, options);
 }
 
-ItemPages Container::query_items(const Query& query, const ItemListOptions& options) const {
+ItemPages Container::query_items(const Query& query, const QueryOptions& options) const {
   return item_pages(pipeline_, link_, query, options);
 }
 

@@ -22,7 +22,7 @@ constexpr std::chrono::milliseconds kGoneWaitMax{500};
 class ItemList {
  public:
   ItemList(std::shared_ptr<Pipeline> pipeline, std::string container, std::optional<Query> query,
-           const ItemListOptions& options)
+           const QueryOptions& options)
       : pipeline_(std::move(pipeline)),
         container_(std::move(container)),
         query_(std::move(query)),
@@ -37,18 +37,30 @@ class ItemList {
 
   ItemPage read(const std::string& continuation) const {
     const CallTime time(options_);
+    // Rows that are sorted, counted or cut off can't be put together from ranges that were asked
+    // one by one.
+    if (query_ && !options_.feed_range) return read_at_once(continuation, time);
     if (!options_.partition_key) {
       return read_ranges(options_.feed_range.value_or(FeedRange{}), continuation, time);
     }
     if (const auto slice = slice_of_prefix(time)) return read_ranges(*slice, continuation, time);
-    return read_key(continuation, time);
+    return read_at_once(continuation, time);
   }
 
  private:
   Call base_call() const {
     Call call{.type = "docs", .link = container_, .list = true};
     call.container = container_;
-    if (query_) turn_into_query(call, *query_);
+    if (query_) {
+      turn_into_query(call, *query_);
+      call.headers.emplace_back(headers::kEnableCrossPartition.text, "True");
+      const auto ask_for = [&](bool wanted, std::string_view header) {
+        if (wanted) call.headers.emplace_back(header, "True");
+      };
+      ask_for(options_.populate_query_metrics, headers::kPopulateQueryMetrics.text);
+      ask_for(options_.populate_index_metrics, headers::kPopulateIndexMetricsV2.text);
+      ask_for(options_.explain, headers::kExplain.text);
+    }
     // Without a bound by number a page has as many as there is room for.
     const std::string count_max =
         options_.page_size ? std::to_string(std::min<std::uint32_t>(*options_.page_size, INT32_MAX))
@@ -66,11 +78,14 @@ class ItemList {
     return routing->slice_of(*options_.partition_key);
   }
 
-  ItemPage read_key(const std::string& continuation, const CallTime& time) const {
+  /// Of a key, or of the whole container: the server knows where to look.
+  ItemPage read_at_once(const std::string& continuation, const CallTime& time) const {
     Call call = base_call();
-    call.headers.emplace_back(
-        headers::kPartitionKey.text,
-        key_header(*pipeline_, container_, *options_.partition_key, time.for_next_request()));
+    if (options_.partition_key) {
+      call.headers.emplace_back(
+          headers::kPartitionKey.text,
+          key_header(*pipeline_, container_, *options_.partition_key, time.for_next_request()));
+    }
     if (!continuation.empty()) call.headers.emplace_back(headers::kContinuation.text, continuation);
     Answer answer = pipeline_->send(call, time.for_next_request());
     std::string next(answer.header(headers::kContinuation.text));
@@ -103,7 +118,6 @@ class ItemList {
     // With the rid, so that another container of the same name is not taken for this one.
     call.headers.emplace_back(headers::kPartitionKeyRangeId.text,
                               position.container_rid + "," + range.id);
-    if (query_) call.headers.emplace_back(headers::kEnableCrossPartition.text, "True");
     if (piece.range != range.range) {
       call.headers.emplace_back(headers::kReadKeyType.text, "EffectivePartitionKeyRange");
       call.headers.emplace_back(headers::kStartEpk.text, piece.range.min);
@@ -120,7 +134,7 @@ class ItemList {
   std::shared_ptr<Pipeline> pipeline_;
   std::string container_;
   std::optional<Query> query_;
-  ItemListOptions options_;
+  QueryOptions options_;
 };
 
 }  // namespace
@@ -195,7 +209,7 @@ PartitionKeyRange ItemListPosition::begin_in(const RoutingMap& map) {
 }
 
 ItemPages item_pages(std::shared_ptr<Pipeline> pipeline, std::string container,
-                     std::optional<Query> query, const ItemListOptions& options) {
+                     std::optional<Query> query, const QueryOptions& options) {
   const ItemList list(std::move(pipeline), std::move(container), std::move(query), options);
   return {[list](const std::string& continuation) { return list.read(continuation); },
           options.continuation};

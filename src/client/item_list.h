@@ -1,4 +1,5 @@
-// Lists and queries of documents, range by range, with a continuation that is one string.
+// Lists of documents, range by range, with a continuation that is one string; and queries, which
+// the server answers for all ranges at once.
 #pragma once
 
 #include <memory>
@@ -44,6 +45,6 @@ struct ItemListPosition {
 
 /// Documents of "dbs/x/colls/y"; `query` none: all of them.
 ItemPages item_pages(std::shared_ptr<Pipeline> pipeline, std::string container,
-                     std::optional<Query> query, const ItemListOptions& options);
+                     std::optional<Query> query, const QueryOptions& options);
 
 }  // namespace orrery::client

@@ -249,15 +249,22 @@ TEST_F(ItemListTest, WholeKeyIsReadByItsHeaderAndAPrefixByItsSlice) {
             "KxEAAJE-AgA=,1");
 }
 
-TEST_F(ItemListTest, QueryGoesToEachRange) {
-  server.add("05");
-  server.add("15");
+TEST_F(ItemListTest, QueryIsAnsweredForAllRangesAtOnce) {
   server.set_boundaries({"10"});
+  pipeline->respond = [](const Call& each) {
+    const bool is_first = !header_of(each, "x-ms-continuation");
+    return answer_of(200, is_first ? R"({"Documents":[1]})" : R"({"Documents":[2]})",
+                     is_first ? HeaderList{{"x-ms-continuation", "theirs"}} : HeaderList{});
+  };
   const Query query("SELECT * FROM c WHERE c.a = @a", {{"@a", R"({"x":[1, 2]})"}});
   auto pages = item_pages(pipeline, kLink, query, {});
-  EXPECT_THAT(texts(pages.next()), ElementsAre("1"));
+  const ItemPage first = pages.next();
+  EXPECT_THAT(texts(first), ElementsAre("1"));
+  EXPECT_EQ(first.continuation, "theirs");
   EXPECT_THAT(texts(pages.next()), ElementsAre("2"));
   EXPECT_FALSE(pages.has_more());
+  EXPECT_FALSE(header_of(pipeline->last_call(), "x-ms-documentdb-partitionkeyrangeid"));
+  EXPECT_EQ(pipeline->routing_count, 0) << "nobody needs to know the ranges";
   const Call& call = pipeline->last_call();
   EXPECT_EQ(call.method, "POST");
   EXPECT_FALSE(call.writes);
@@ -267,6 +274,42 @@ TEST_F(ItemListTest, QueryGoesToEachRange) {
   EXPECT_EQ(header_of(call, "x-ms-documentdb-query-enablecrosspartition"), "True");
   EXPECT_EQ(call.body, R"({"query":"SELECT * FROM c WHERE c.a = @a",)"
                        R"("parameters":[{"name":"@a","value":{"x":[1, 2]}}]})");
+}
+
+TEST_F(ItemListTest, QueryOfAPrefixIsLeftToTheServer) {
+  pipeline->map = routing_of({"2D"}, {{{"a"}, {"b"}}, KeyKind::MultiHash, 2});
+  pipeline->respond = [](const Call&) { return answer_of(200, R"({"Documents":[]})"); };
+  QueryOptions options;
+  options.partition_key = "USA";
+  item_pages(pipeline, kLink, Query("SELECT VALUE COUNT(1) FROM c"), options).next();
+  EXPECT_EQ(header_of(pipeline->last_call(), "x-ms-documentdb-partitionkey"), R"(["USA"])");
+  EXPECT_FALSE(header_of(pipeline->last_call(), "x-ms-documentdb-partitionkeyrangeid"));
+}
+
+TEST_F(ItemListTest, QueryOfAFeedRangeGoesToEachRange) {
+  for (const char* place : {"05", "15", "25"}) server.add(place);
+  server.set_boundaries({"10"});
+  pipeline->map = pipeline->next_map;
+  QueryOptions options;
+  options.feed_range = FeedRange{"", "20"};
+  auto pages = item_pages(pipeline, kLink, Query("SELECT * FROM c"), options);
+  EXPECT_THAT(texts(pages.next()), ElementsAre("1"));
+  EXPECT_THAT(texts(pages.next()), ElementsAre("2"));
+  EXPECT_FALSE(pages.has_more());
+  EXPECT_EQ(header_of(pipeline->last_call(), "x-ms-documentdb-query-enablecrosspartition"), "True");
+}
+
+TEST_F(ItemListTest, QueryAsksForWhatTheCallerWantsToKnow) {
+  pipeline->respond = [](const Call&) { return answer_of(200, R"({"Documents":[]})"); };
+  const std::vector<std::string> names = {"x-ms-documentdb-populatequerymetrics",
+                                          "x-ms-cosmos-populateindexmetrics-v2",
+                                          "x-orrery-explain"};
+  QueryOptions options;
+  item_pages(pipeline, kLink, Query("SELECT * FROM c"), options).next();
+  for (const auto& name : names) EXPECT_FALSE(header_of(pipeline->last_call(), name)) << name;
+  options.populate_query_metrics = options.populate_index_metrics = options.explain = true;
+  item_pages(pipeline, kLink, Query("SELECT * FROM c"), options).next();
+  for (const auto& name : names) EXPECT_EQ(header_of(pipeline->last_call(), name), "True") << name;
 }
 
 TEST_F(ItemListTest, WhatCantBeMeantIsRefused) {

@@ -1,5 +1,6 @@
 #include "client/refusal.h"
 
+#include <algorithm>
 #include <charconv>
 #include <chrono>
 #include <cstdint>
@@ -32,18 +33,56 @@ std::string string_member(const nlohmann::json& object, const char* name) {
   return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
 }
 
-/// The service wraps texts of its back end: `Message: {"Errors":["…"]}`.
-std::string unwrapped(std::string_view message) {
+/// The service wraps texts of its back end: `Message: {"Errors":["…"]}`; and of a query that is
+/// wrong, `Message: {"errors":[{"location":{"start":7,"end":11},"message":"…"}]}`. What stands in
+/// the list, or nothing when the message is not of these forms.
+nlohmann::json wrapped_errors(std::string_view message) {
   constexpr std::string_view kPrefix = "Message: {";
-  if (!message.starts_with(kPrefix)) return std::string(message);
+  if (!message.starts_with(kPrefix)) return {};
   const auto inner = parse_quietly(message.substr(kPrefix.size() - 1));
-  if (!inner.is_object()) return std::string(message);
-  const auto errors = inner.find("Errors");
-  if (errors == inner.end() || !errors->is_array() || errors->empty() ||
-      !errors->front().is_string()) {
-    return std::string(message);
+  if (!inner.is_object()) return {};
+  for (const char* name : {"Errors", "errors"}) {
+    const auto errors = inner.find(name);
+    if (errors != inner.end() && errors->is_array()) return *errors;
   }
-  return errors->front().get<std::string>();
+  return {};
+}
+
+std::string unwrapped(std::string_view message) {
+  std::string words;
+  for (const auto& error : wrapped_errors(message)) {
+    const std::string each =
+        error.is_string() ? error.get<std::string>() : string_member(error, "message");
+    if (each.empty()) continue;
+    if (!words.empty()) words += " ";
+    words += each;
+  }
+  return words.empty() ? std::string(message) : words;
+}
+
+/// The text of an answer without what follows it: "<text>\r\nActivityId: <guid>, Orrery/1.0".
+std::string own_text_of(const Reply& reply) {
+  const std::string message = string_member(parse_quietly(reply.body), "message");
+  std::string_view text = message;
+  text = text.substr(0, text.find("ActivityId:"));
+  while (!text.empty() && static_cast<unsigned char>(text.back()) <= 0x20) text.remove_suffix(1);
+  return std::string(text);
+}
+
+/// Of the first mistake that has one.
+std::optional<TextLocation> location_of(const Reply& reply) {
+  for (const auto& error : wrapped_errors(own_text_of(reply))) {
+    if (!error.is_object()) continue;
+    const auto location = error.find("location");
+    if (location == error.end() || !location->is_object()) continue;
+    const auto start = location->find("start");
+    const auto end = location->find("end");
+    if (start == location->end() || !start->is_number_unsigned()) continue;
+    const auto first = start->get<std::size_t>();
+    const bool has_end = end != location->end() && end->is_number_unsigned();
+    return TextLocation{first, has_end ? std::max(first, end->get<std::size_t>()) : first};
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -72,11 +111,7 @@ ResponseInfo info_of(Reply& reply, Diagnostics diagnostics) {
 }
 
 std::string message_of(const Reply& reply) {
-  std::string message = string_member(parse_quietly(reply.body), "message");
-  std::string_view text = message;
-  // "<text>\r\nActivityId: <guid>, Orrery/1.0"
-  text = text.substr(0, text.find("ActivityId:"));
-  while (!text.empty() && static_cast<unsigned char>(text.back()) <= 0x20) text.remove_suffix(1);
+  const std::string text = own_text_of(reply);
   if (text.empty()) {
     return fmt::format("the server answered {} {}", reply.status, reason_phrase(reply.status));
   }
@@ -96,6 +131,7 @@ CosmosException refusal_of(const Reply& reply, const Diagnostics& diagnostics,
   details.request_charge = parse_number<double>(reply.header(headers::kRequestCharge)).value_or(0);
   details.retry_after = retry_after_of(reply);
   details.diagnostics = diagnostics.to_string();
+  details.location = location_of(reply);
   std::string message = message_of(reply);
   if (!advice.empty()) message.append(" ").append(advice);
   return CosmosException(message, std::move(details));

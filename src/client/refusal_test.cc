@@ -41,6 +41,30 @@ TEST(Refusal, TakesTheWordsOutOfTheServicesEnvelope) {
   EXPECT_EQ(message_of(reply), "It exists.");
 }
 
+TEST(Refusal, TellsWhereTheMistakeIsInAQuery) {
+  Reply reply;
+  reply.status = 400;
+  reply.body =
+      R"({"code":"BadRequest","message":"Message: {\"errors\":[{\"severity\":\"Error\",)"
+      R"(\"location\":{\"start\":7,\"end\":11},\"code\":\"SC1001\",\"message\":\"Syntax error.\"},)"
+      R"({\"message\":\"And another.\"}]}\r\nActivityId: x"})";
+  const CosmosException refusal = refusal_of(reply, {});
+  EXPECT_STREQ(refusal.what(), "Syntax error. And another.");
+  EXPECT_EQ(refusal.location(), (TextLocation{7, 11}));
+}
+
+TEST(Refusal, NonsenseInAnEnvelopeIsNoLocation) {
+  for (const std::string errors : {R"([])", R"([7])", R"([{\"location\":7}])",
+                                   R"([{\"location\":{\"start\":-1}}])", R"({})"}) {
+    Reply reply;
+    reply.status = 400;
+    reply.body = R"({"message":"Message: {\"errors\":)" + errors + R"(}"})";
+    const CosmosException refusal = refusal_of(reply, {});
+    EXPECT_THAT(refusal.what(), HasSubstr("Message: {")) << errors;
+    EXPECT_FALSE(refusal.location()) << errors;
+  }
+}
+
 TEST(Refusal, HasWordsEvenIfTheServerHasNone) {
   Reply reply;
   reply.status = 503;

@@ -3,14 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "json/document_text.h"
-
 namespace orrery::json {
 namespace {
-
-// Of what was checked nothing is nested deeper than this: a text of kNestingMax levels inside an
-// expression of as many. It keeps the stack safe from texts that were not.
-constexpr std::size_t kLevelMax = 4 * kNestingMax;
 
 std::partial_ordering compare_mixed(std::int64_t a, double b) {
   if (std::isnan(b)) return std::partial_ordering::unordered;
@@ -106,7 +100,7 @@ std::weak_ordering compare_at(const Value& a, const Value& b, std::size_t level)
     default:
       break;
   }
-  if (level >= kLevelMax) return std::weak_ordering::equivalent;
+  if (level >= kComparedLevelsMax) return std::weak_ordering::equivalent;
   return a.is_array() ? compare_arrays(a, b, level + 1) : compare_objects(a, b, level + 1);
 }
 
@@ -121,7 +115,7 @@ bool equal_at(const Value& a, const Value& b, std::size_t level) {
     default:
       return compare_at(a, b, level) == 0;
   }
-  if (level >= kLevelMax) return false;
+  if (level >= kComparedLevelsMax) return false;
   if (a.is_array()) {
     Reader a_reader(a);
     Reader b_reader(b);

@@ -2,10 +2,16 @@
 #pragma once
 
 #include <compare>
+#include <cstddef>
 
+#include "json/document_text.h"
 #include "json/value.h"
 
 namespace orrery::json {
+
+/// Of what was checked nothing is nested deeper than this: a text of kNestingMax levels inside an
+/// expression of as many. It keeps the stack safe from texts that were not.
+inline constexpr std::size_t kComparedLevelsMax = 4 * kNestingMax;
 
 /// By value, exactly, integers with doubles too. Unordered where one is not a number (NaN).
 std::partial_ordering compare(Number a, Number b);

@@ -14,13 +14,37 @@ Error copy_abandoned() {
                "is stopping; the ranges are as they were. Try again.");
 }
 
-Mirror::Mirror(CopyPlan plan, Lsn begun)
-    : unique_values_of_(std::move(plan.unique_values_of)), begun_(begun) {
+Mirror::Mirror(CopyPlan plan, const storage::Head& head)
+    : unique_values_of_(std::move(plan.unique_values_of)), begun_(head.lsn) {
   for (CopyTarget& target : plan.targets) {
     Copied& added = targets_.emplace_back();
     added.target = std::move(target);
   }
   ORRERY_ASSERT(!targets_.empty());
+  std::vector<storage::IndexRecord> there;
+  for (CopiedIndex& index : plan.indexes) {
+    const storage::IndexRecord* here = storage::find_index(head.indexes, index.spec);
+    // Dropped since the plan was made.
+    if (here == nullptr || !here->is_complete()) continue;
+    there.push_back({.id = index.id, .spec = index.spec, .built_up_to = {}});
+    indexes_.push_back({here->id, std::move(index)});
+  }
+  if (!there.empty()) index_terms_ = std::make_unique<const IndexTerms>(there);
+}
+
+std::optional<std::uint32_t> Mirror::index_there(std::uint32_t index) const {
+  const auto found = std::ranges::find(indexes_, index, &MirroredIndex::here);
+  if (found == indexes_.end()) return std::nullopt;
+  return found->there.id;
+}
+
+std::vector<CopiedIndex> Mirror::copied_indexes(const storage::Head& head) const {
+  std::vector<CopiedIndex> kept;
+  for (const MirroredIndex& index : indexes_) {
+    // One that was dropped and made again has another id.
+    if (storage::find_index(head.indexes, index.here) != nullptr) kept.push_back(index.there);
+  }
+  return kept;
 }
 
 Copied& Mirror::owner_of(std::string_view epk) {
@@ -62,6 +86,19 @@ void Copied::see_index(storage::LogPosition position) {
   index_bound = std::max(index_bound, position.index + target.index_shift + 1);
 }
 
+std::vector<CopiedIndex> common_indexes(std::span<const storage::IndexRecords> parents) {
+  std::vector<CopiedIndex> common;
+  if (parents.empty() || !parents.front()) return common;
+  for (const storage::IndexRecord& index : *parents.front()) {
+    const bool everywhere = std::ranges::all_of(parents, [&](const storage::IndexRecords& parent) {
+      const auto* found = storage::find_index(parent, index.spec);
+      return found != nullptr && found->is_complete();
+    });
+    if (everywhere) common.push_back({index.spec, static_cast<std::uint32_t>(common.size() + 1)});
+  }
+  return common;
+}
+
 // ── heads ────────────────────────────────────────────────────────────────────────────────────────
 
 namespace {
@@ -93,6 +130,33 @@ std::vector<HistoryPart> clipped(const storage::HistoryParts& parts, std::string
   return found;
 }
 
+/// The indexes of a target: those that all parents have copied, and the others that one of them
+/// has, to be built. Ids of plans, at most kIndexesMax, may have left something behind.
+void settle_indexes(storage::Head& head, std::span<const CopyOutcome* const> parents) {
+  std::vector<storage::IndexRecord> indexes;
+  std::uint32_t last_id = storage::kIndexesMax;
+  for (const CopiedIndex& index : parents.front()->indexes) {
+    const bool everywhere = std::ranges::all_of(parents, [&](const CopyOutcome* parent) {
+      return std::ranges::find(parent->indexes, index) != parent->indexes.end();
+    });
+    if (!everywhere) continue;
+    indexes.push_back({index.id, index.spec, storage::IndexRecord::State::Complete, {}});
+  }
+  for (const CopyOutcome* parent : parents) {
+    if (!parent->head.indexes) continue;
+    for (const storage::IndexRecord& index : *parent->head.indexes) {
+      const auto known = std::ranges::find(indexes, index.spec, &storage::IndexRecord::spec);
+      if (known != indexes.end() || indexes.size() == storage::kIndexesMax) continue;
+      indexes.push_back({++last_id, index.spec, storage::IndexRecord::State::Building, {}});
+    }
+  }
+  head.last_index_id = last_id;
+  head.indexes = nullptr;
+  if (!indexes.empty()) {
+    head.indexes = std::make_shared<const std::vector<storage::IndexRecord>>(std::move(indexes));
+  }
+}
+
 void settle(storage::Head& head, bool expiry_incomplete) {
   using Expiry = storage::Keeping::Expiry;
   // Documents are numbered by the range that makes them, and this one is new.
@@ -114,6 +178,8 @@ storage::Head head_of_part(const CopyOutcome& parent, std::size_t target) {
   head.history = joined(
       clipped(parent.head.history, copied.target.epks.min.bytes, copied.target.epks.max.bytes));
   settle(head, parent.expiry_incomplete);
+  const CopyOutcome* const parents[] = {&parent};
+  settle_indexes(head, parents);
   return head;
 }
 
@@ -140,6 +206,8 @@ storage::Head head_of_merged(const CopyOutcome& left, const CopyOutcome& right,
   const bool one_builds = right.head.keeping.expiry != left.head.keeping.expiry;
   if (one_builds && head.keeping.expiry == Expiry::Off) head.keeping.expiry = Expiry::Building;
   settle(head, one_builds || left.expiry_incomplete || right.expiry_incomplete);
+  const CopyOutcome* const parents[] = {&left, &right};
+  settle_indexes(head, parents);
   return head;
 }
 

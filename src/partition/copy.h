@@ -10,10 +10,14 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/error.h"
+#include "partition/index_terms.h"
 #include "partition/transaction.h"
 #include "protocol/epk.h"
 #include "protocol/ids.h"
@@ -30,10 +34,18 @@ struct CopyTarget {
   std::uint32_t index_shift = 0;
 };
 
+/// A secondary index that the targets get complete, if nothing comes in between.
+struct CopiedIndex {
+  std::string spec;
+  std::uint32_t id = 0;  ///< in the targets
+  bool operator==(const CopiedIndex&) const = default;
+};
+
 struct CopyPlan {
   std::vector<CopyTarget> targets;  ///< together they hold every key of the partition
   /// As in Rules.
   std::shared_ptr<const UniqueValuesOf> unique_values_of;
+  std::vector<CopiedIndex> indexes = {};
 };
 
 /// What a target holds of one parent.
@@ -54,12 +66,19 @@ struct CopyOutcome {
   bool history_changed = false;
   /// Expiry entries were not kept all the time: the targets lack some.
   bool expiry_incomplete = false;
+  /// Those of the plan that were complete here from the beginning to the end.
+  std::vector<CopiedIndex> indexes = {};
 };
+
+/// Those indexes that are complete in all of these lists, with ids of their own: what a plan for
+/// parents that have them can copy.
+std::vector<CopiedIndex> common_indexes(std::span<const storage::IndexRecords> parents);
 
 /// What whoever copies is told when it ends early: a disk error, or somebody else ended it.
 Error copy_abandoned();
 
-/// The head that a part of a divided partition begins with.
+/// The head that a part of a divided partition begins with. Indexes that the copy has not completed
+/// are built anew, under ids that no plan had.
 storage::Head head_of_part(const CopyOutcome& parent, std::size_t target);
 /// The head of the one target of two neighbours that meet at `boundary`, each with that target
 /// only.
@@ -69,8 +88,9 @@ storage::Head head_of_merged(const CopyOutcome& left, const CopyOutcome& right,
 /// The writer's view of a copy that is under way. Not thread-safe: the writer's.
 class Mirror {
  public:
-  /// What is in the log up to `begun` is to be copied, what comes after is mirrored.
-  Mirror(CopyPlan plan, Lsn begun);
+  /// What is in the log up to the LSN of `head`, the parent's, is to be copied; what comes after is
+  /// mirrored.
+  Mirror(CopyPlan plan, const storage::Head& head);
 
   /// The target that owns documents of that key.
   Copied& owner_of(std::string_view epk);
@@ -89,6 +109,12 @@ class Mirror {
   const std::vector<Copied>& targets() const { return targets_; }
   const UniqueValuesOf* unique_values_of() const { return unique_values_of_.get(); }
   Lsn begun() const { return begun_; }
+  /// The id in the targets of an index of the parent; nothing if it is not copied.
+  std::optional<std::uint32_t> index_there(std::uint32_t index) const;
+  /// Finds what documents have in the targets' indexes; null when they have none.
+  const IndexTerms* index_terms() const { return index_terms_.get(); }
+  /// Those that the parent, with this head, has had all the time.
+  std::vector<CopiedIndex> copied_indexes(const storage::Head& head) const;
   bool history_changed() const { return history_changed_; }
   bool expiry_incomplete() const { return expiry_incomplete_; }
 
@@ -102,6 +128,12 @@ class Mirror {
   std::vector<Copied> targets_;
   std::shared_ptr<const UniqueValuesOf> unique_values_of_;
   Lsn begun_;
+  struct MirroredIndex {
+    std::uint32_t here;
+    CopiedIndex there;
+  };
+  std::vector<MirroredIndex> indexes_;
+  std::unique_ptr<const IndexTerms> index_terms_;
   bool history_changed_ = false;
   bool expiry_incomplete_ = false;
 };

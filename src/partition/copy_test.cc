@@ -74,9 +74,34 @@ class CopyTest : public testing::Test {
                          storage::Keeping::Expiry::Building};
     ASSERT_TRUE(loop.submit(partition, std::move(transaction)).get());
   }
-  static CopyPlan split_plan() {
+  /// With indexes that are complete at once, since nothing is there yet.
+  void add_indexes(const std::shared_ptr<Partition>& partition, std::vector<std::string> specs) {
+    change_indexes(partition, {std::move(specs), {}});
+  }
+  void change_indexes(const std::shared_ptr<Partition>& partition, IndexChange change) {
+    Transaction transaction;
+    transaction.indexes = std::move(change);
+    ASSERT_TRUE(loop.submit(partition, std::move(transaction)).get());
+  }
+  static CopyPlan split_plan(std::vector<CopiedIndex> indexes = {}) {
     return {{{kFirst, below(), 0}, {kSecond, above(), 0}},
-            std::make_shared<const UniqueValuesOf>(unique_values_in)};
+            std::make_shared<const UniqueValuesOf>(unique_values_in),
+            std::move(indexes)};
+  }
+  static std::vector<CopiedIndex> common_to(std::vector<std::shared_ptr<Partition>> parents) {
+    std::vector<storage::IndexRecords> indexes;
+    for (const auto& parent : parents) indexes.push_back(parent->indexes());
+    return common_indexes(indexes);
+  }
+  /// "/a 1 complete, /b 65 building"
+  static std::string indexes_of(const storage::Head& head) {
+    std::string text;
+    if (!head.indexes) return text;
+    for (const auto& index : *head.indexes) {
+      text += fmt::format("{}{} {} {}", text.empty() ? "" : ", ", index.spec, index.id,
+                          index.is_complete() ? "complete" : "building");
+    }
+    return text;
   }
   Result<> copy_all(const std::shared_ptr<Partition>& partition) {
     for (bool more = true; more;) {
@@ -222,13 +247,16 @@ TEST_F(CopyTest, TheTargetsTogetherHoldWhatThePartitionHoldsWhateverIsWrittenMea
   SCOPED_TRACE(fmt::format("seed {}", seed));
   const auto partition = make_partition(kLeft);
   keep_everything(partition);
+  // Not in the order in which the targets number them.
+  add_indexes(partition, {"/x", "/p", "/u"});
+  change_indexes(partition, {{"/id ASC,/_ts DESC"}, {"/x"}});
   {
     Storm storm(*this, {partition}, seed);
     ASSERT_TRUE(eventually([&] { return storm.committed() > 3000; }));
   }
   Storm storm(*this, {partition}, seed + 1);
   const auto epoch = home.committer().epoch();
-  ASSERT_TRUE(partition->begin_copy(split_plan(), epoch));
+  ASSERT_TRUE(partition->begin_copy(split_plan(common_to({partition})), epoch));
   // Whoever copies slowly has more written under him.
   for (bool more = true; more;) {
     const auto step = partition->copy_step();
@@ -258,6 +286,9 @@ TEST_F(CopyTest, TheTargetsTogetherHoldWhatThePartitionHoldsWhateverIsWrittenMea
   EXPECT_EQ(first.head.documents + second.head.documents, parent.head.documents);
   EXPECT_EQ(first.head.history_bytes + second.head.history_bytes, parent.head.history_bytes);
   EXPECT_EQ(first.head.keeping, parent.head.keeping);
+  EXPECT_EQ(indexes_of(first.head), "/p 1 complete, /u 2 complete, /id ASC,/_ts DESC 3 complete");
+  EXPECT_EQ(indexes_of(second.head), indexes_of(first.head));
+  EXPECT_EQ(first.index_entries + second.index_entries, parent.index_entries);
   for (const auto& [name, entry] : first.entries) EXPECT_LT(name, "epk-m");
   for (const auto& [name, entry] : second.entries) EXPECT_GE(name, "epk-m");
   expect_same(joined(read(kFirst), read(kSecond)), read(kLeft));
@@ -419,6 +450,36 @@ TEST_F(CopyTest, TtlSwitchedOnMeanwhileIsBuiltAnewAndAnotherHistoryEndsTheCopy) 
   partition->abandon_copy();
 }
 
+TEST_F(CopyTest, IndexesThatAreNotThereAllTheTimeAreBuiltAnew) {
+  const auto partition = make_partition(kLeft);
+  add_indexes(partition, {"/a", "/dropped", "/remade"});
+  for (const auto* key : {"a", "z"}) {
+    ASSERT_TRUE(submit(partition, {{.id = "x", .partition_key = key}}).get());
+  }
+  add_indexes(partition, {"/building"});
+  const auto plan = common_to({partition});
+  EXPECT_EQ(plan.size(), 3u);
+  ASSERT_TRUE(partition->begin_copy(split_plan(plan), home.committer().epoch()));
+  change_indexes(partition, {{}, {"/dropped", "/remade"}});
+  add_indexes(partition, {"/remade", "/added"});
+  Transaction build;
+  build.build_indexes = true;
+  ASSERT_TRUE(loop.submit(partition, build).get());
+  EXPECT_EQ(partition->indexes()->size(), 4u);
+  ASSERT_TRUE(submit(partition, {{.id = "y", .partition_key = "z"}}).get());
+  ASSERT_TRUE(copy_all(partition));
+  const auto outcome = partition->hold();
+  ASSERT_TRUE(outcome);
+  EXPECT_EQ(indexes_of(outcome->head),
+            "/a 1 complete, /building 4 complete, /remade 5 complete, /added 6 complete");
+  const auto head = head_of_part(*outcome, 1);
+  EXPECT_EQ(indexes_of(head),
+            "/a 1 complete, /building 65 building, /remade 66 building, "
+            "/added 67 building");
+  EXPECT_EQ(head.last_index_id, 67u);
+  partition->abandon_copy();
+}
+
 // ── merging ──────────────────────────────────────────────────────────────────────────────────────
 
 TEST_F(CopyTest, TwoPartitionsBecomeOneWhateverIsWrittenMeanwhile) {
@@ -428,6 +489,8 @@ TEST_F(CopyTest, TwoPartitionsBecomeOneWhateverIsWrittenMeanwhile) {
   const auto right = make_partition(kRight, RangeId{2});
   keep_everything(left);
   keep_everything(right);
+  add_indexes(left, {"/p", "/only_left", "/u"});
+  add_indexes(right, {"/u", "/p", "/only_right"});
   {
     Storm storm(*this, {left, right}, seed);
     ASSERT_TRUE(eventually([&] { return storm.committed() > 2000; }));
@@ -435,12 +498,13 @@ TEST_F(CopyTest, TwoPartitionsBecomeOneWhateverIsWrittenMeanwhile) {
   Storm storm(*this, {left, right}, seed + 1);
   const auto epoch = home.committer().epoch();
   const auto unique = std::make_shared<const UniqueValuesOf>(unique_values_in);
-  const auto begun = left->begin_copy({{{kFirst, EpkRange{}, 0}}, unique}, epoch);
+  const auto indexes = common_to({left, right});
+  const auto begun = left->begin_copy({{{kFirst, EpkRange{}, 0}}, unique, indexes}, epoch);
   ASSERT_TRUE(begun);
   const std::uint32_t shift = begun->index_bound;
   EXPECT_EQ(shift, 65'536u);
   ASSERT_TRUE(copy_all(left));
-  ASSERT_TRUE(right->begin_copy({{{kFirst, EpkRange{}, shift}}, unique}, epoch));
+  ASSERT_TRUE(right->begin_copy({{{kFirst, EpkRange{}, shift}}, unique, indexes}, epoch));
   ASSERT_TRUE(copy_all(right));
   const auto from_left = left->hold();
   const auto from_right = right->hold();
@@ -458,6 +522,9 @@ TEST_F(CopyTest, TwoPartitionsBecomeOneWhateverIsWrittenMeanwhile) {
   const auto one = audit(home.store(), kLeft);
   const auto other = audit(home.store(), kRight);
   EXPECT_EQ(merged.head.documents, one.head.documents + other.head.documents);
+  EXPECT_EQ(indexes_of(merged.head),
+            "/p 1 complete, /u 2 complete, /only_left 65 building, /only_right 66 building");
+  EXPECT_EQ(merged.index_entries, 2 * merged.head.documents);
   expect_same(read(kFirst), joined(read(kLeft), read(kRight, shift)));
 }
 

@@ -4,13 +4,13 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "partition/index_build.h"
 #include "partition/record_writer.h"
 #include "partition/transaction.h"
 #include "protocol/ids.h"
@@ -47,9 +47,6 @@ class DueQueue {
 /// Walks all documents of a partition and makes their entries, a bounded piece at a time.
 class ExpiryBuild {
  public:
-  /// Whether what is staged has replaced or deleted the version that an id names.
-  using Superseded = std::function<bool(const std::string& id_key, storage::LogPosition position)>;
-
   /// True while there is more to do. Blocks.
   Result<bool> step(const storage::Store& store, PartitionNumber partition,
                     const Superseded& superseded, RecordWriter& writer);

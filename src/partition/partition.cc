@@ -38,6 +38,7 @@ Partition::Partition(Environment& environment, PartitionNumber number, RangeId r
       text_bytes_(head.text_bytes),
       history_bytes_(head.history_bytes),
       head_ts_(head.ts),
+      indexes_(head.indexes),
       stage_epoch_(environment.committer.epoch()),
       stage_(environment.store, number, range, container, head) {}
 
@@ -249,8 +250,17 @@ void Partition::publish(const storage::Head& head) {
   text_bytes_.store(head.text_bytes, std::memory_order_relaxed);
   history_bytes_.store(head.history_bytes, std::memory_order_relaxed);
   head_ts_.store(head.ts, std::memory_order_relaxed);
+  {
+    std::lock_guard lock(indexes_mutex_);
+    indexes_ = head.indexes;
+  }
   head_lsn_.store(head.lsn.value, std::memory_order_release);
   head_watch_.moved();
+}
+
+storage::IndexRecords Partition::indexes() const {
+  std::lock_guard lock(indexes_mutex_);
+  return indexes_;
 }
 
 UnixSeconds Partition::resolved(UnixSeconds now) {

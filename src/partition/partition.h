@@ -59,6 +59,8 @@ class Partition : public std::enable_shared_from_this<Partition> {
   std::uint64_t documents() const { return documents_.load(std::memory_order_relaxed); }
   std::uint64_t text_bytes() const { return text_bytes_.load(std::memory_order_relaxed); }
   std::uint64_t history_bytes() const { return history_bytes_.load(std::memory_order_relaxed); }
+  /// The committed ones; null: none. Whoever reads a snapshot asks that instead: index/reader.h.
+  storage::IndexRecords indexes() const;
   /// A second such that all changes with a `_ts` up to it are committed, and no later one will have
   /// such a `_ts`: `now`, read before, less one, unless transactions are under way. Never falls.
   /// Look at the head, or take a snapshot, after it.
@@ -151,6 +153,8 @@ class Partition : public std::enable_shared_from_this<Partition> {
   std::atomic<std::uint64_t> text_bytes_;
   std::atomic<std::uint64_t> history_bytes_;
   std::atomic<UnixSeconds> head_ts_;
+  mutable std::mutex indexes_mutex_;
+  storage::IndexRecords indexes_;  // Guarded by indexes_mutex_; only publish() changes it.
 
   std::mutex mailbox_mutex_;
   std::condition_variable drained_;  // close() waits here for the writer to be done.

@@ -37,18 +37,20 @@ RecordWriter::Operation& RecordWriter::add(Operation::Kind kind) {
   return operation;
 }
 
-void RecordWriter::put(const storage::DocumentKey& key, const IdEntry& entry, RecordPtr record) {
+void RecordWriter::put(const storage::DocumentKey& key, const IdEntry& entry, RecordPtr record,
+                       TermList terms) {
   Operation& operation = add(Operation::Kind::Put);
   operation.key = key;
   operation.entry = entry;
   operation.record = std::move(record);
+  operation.terms = std::move(terms);
   changes_documents_ = true;
   head_.documents += 1;
   head_.text_bytes += entry.text_size;
 }
 
 void RecordWriter::leave(const storage::DocumentKey& key, const IdEntry& entry,
-                         Operation::Kind kind, bool renamed) {
+                         Operation::Kind kind, bool renamed, TermList lost_terms) {
   bool staged_now = false;
   if (entry.position.lsn == head_.lsn) {
     for (auto at = operations_.rbegin(); at != operations_.rend(); ++at) {
@@ -65,17 +67,19 @@ void RecordWriter::leave(const storage::DocumentKey& key, const IdEntry& entry,
   operation.staged_now = staged_now;
   operation.key = key;
   operation.entry = entry;
+  operation.terms = std::move(lost_terms);
   changes_documents_ = true;
   head_.documents -= 1;
   head_.text_bytes -= entry.text_size;
 }
 
-void RecordWriter::supersede(const storage::DocumentKey& key, const IdEntry& entry, bool renamed) {
-  leave(key, entry, Operation::Kind::Supersede, renamed);
+void RecordWriter::supersede(const storage::DocumentKey& key, const IdEntry& entry, bool renamed,
+                             TermList lost_terms) {
+  leave(key, entry, Operation::Kind::Supersede, renamed, std::move(lost_terms));
 }
 
-void RecordWriter::erase(const storage::DocumentKey& key, const IdEntry& entry) {
-  leave(key, entry, Operation::Kind::Erase, false);
+void RecordWriter::erase(const storage::DocumentKey& key, const IdEntry& entry, TermList terms) {
+  leave(key, entry, Operation::Kind::Erase, false, std::move(terms));
 }
 
 void RecordWriter::put_unique(const storage::DocumentKey& key, std::size_t policy,
@@ -139,6 +143,17 @@ void RecordWriter::erase_stale_expiry(const storage::ExpiryEntry& entry) {
 
 void RecordWriter::erase_all_expiry() { add(Operation::Kind::EraseAllExpiry); }
 
+void RecordWriter::put_terms(DocumentNumber number, LogPosition position, TermList terms) {
+  Operation& operation = add(Operation::Kind::PutTerms);
+  operation.entry.position = position;
+  operation.entry.header.number = number;
+  operation.terms = std::move(terms);
+}
+
+void RecordWriter::erase_index(std::uint32_t index) {
+  add(Operation::Kind::EraseIndex).index = index;
+}
+
 RecordPtr RecordWriter::find_record(LogPosition position) const {
   if (position.lsn != head_.lsn) return nullptr;
   for (auto at = operations_.rbegin(); at != operations_.rend(); ++at) {
@@ -149,7 +164,7 @@ RecordPtr RecordWriter::find_record(LogPosition position) const {
 
 void RecordWriter::emit(storage::Batch& batch) const {
   for (const Operation& operation : operations_) {
-    emit_operation(operation, partition_, 0, batch);
+    emit_operation(operation, {.partition = partition_}, batch);
   }
 }
 
@@ -179,10 +194,14 @@ void RecordWriter::emit_mirrored(Mirror& mirror, storage::Batch& batch) const {
       case Operation::Kind::EraseExpiry:
       case Operation::Kind::EraseAllHistory:
       case Operation::Kind::EraseAllExpiry:
+      // So are indexes that were not complete when the copy began; and one that is dropped
+      // meanwhile is tidied away when it ends.
+      case Operation::Kind::PutTerms:
+      case Operation::Kind::EraseIndex:
         continue;
     }
     const CopyTarget& target = mirror.owner_of(operation.key.epk).target;
-    emit_operation(operation, target.partition, target.index_shift, batch);
+    emit_operation(operation, {target.partition, target.index_shift, &mirror}, batch);
   }
 }
 
@@ -195,9 +214,33 @@ std::vector<RecordPtr> RecordWriter::take_records() {
   return records;
 }
 
-void RecordWriter::emit_operation(const Operation& operation, PartitionNumber partition,
-                                  std::uint32_t index_shift, storage::Batch& batch) const {
-  const LogPosition position = shifted(operation.entry.position, index_shift);
+void RecordWriter::emit_terms(const Operation& operation, bool erases, const Destination& to,
+                              storage::Batch& batch) {
+  if (operation.terms.empty()) return;
+  const std::string value =
+      erases ? std::string()
+             : storage::make_position_value(shifted(operation.entry.position, to.index_shift));
+  std::string key;
+  operation.terms.for_each([&](std::uint32_t index, std::string_view term) {
+    if (to.mirror != nullptr) {
+      const auto there = to.mirror->index_there(index);
+      if (!there) return;
+      index = *there;
+    }
+    key.clear();
+    storage::append_term_key(key, to.partition, index, term, operation.entry.header.number);
+    if (erases) {
+      batch.erase(Family::Terms, key);
+    } else {
+      batch.put(Family::Terms, key, value);
+    }
+  });
+}
+
+void RecordWriter::emit_operation(const Operation& operation, const Destination& to,
+                                  storage::Batch& batch) const {
+  const PartitionNumber partition = to.partition;
+  const LogPosition position = shifted(operation.entry.position, to.index_shift);
   const auto unique_key = [&] {
     std::string key = storage::partition_prefix(partition);
     key.append(operation.key.epk).append(operation.key.partition_key).append(operation.bytes);
@@ -213,6 +256,7 @@ void RecordWriter::emit_operation(const Operation& operation, PartitionNumber pa
       batch.put(Family::Ids, storage::id_key(partition, operation.key), entry.make());
       batch.put(Family::Rids, storage::rid_key(partition, entry.header.number),
                 storage::make_position_value(position));
+      emit_terms(operation, false, to, batch);
       if (!keeps_expiry_) return;
       if (const auto expiry = expiry_of_version()) {
         batch.put(Family::Expiry, storage::expiry_key(partition, *expiry), {});
@@ -229,6 +273,9 @@ void RecordWriter::emit_operation(const Operation& operation, PartitionNumber pa
           }
         }
       }
+      // Also those of a version that was never emitted: the one before it may have had them, and
+      // left them to it.
+      emit_terms(operation, true, to, batch);
       const bool erased = operation.kind == Operation::Kind::Erase;
       if (erased || operation.flag) {
         batch.erase(Family::Ids, storage::id_key(partition, operation.key));
@@ -253,7 +300,7 @@ void RecordWriter::emit_operation(const Operation& operation, PartitionNumber pa
     case Operation::Kind::PutExpiry:
     case Operation::Kind::EraseExpiry: {
       storage::ExpiryEntry expiry = operation.expiry;
-      expiry.position = shifted(expiry.position, index_shift);
+      expiry.position = shifted(expiry.position, to.index_shift);
       if (operation.kind == Operation::Kind::PutExpiry) {
         batch.put(Family::Expiry, storage::expiry_key(partition, expiry), {});
       } else {
@@ -268,6 +315,13 @@ void RecordWriter::emit_operation(const Operation& operation, PartitionNumber pa
     case Operation::Kind::EraseAllExpiry:
       batch.erase_range(Family::Expiry, storage::partition_prefix(partition),
                         storage::partition_end(partition));
+      return;
+    case Operation::Kind::PutTerms:
+      emit_terms(operation, false, to, batch);
+      return;
+    case Operation::Kind::EraseIndex:
+      batch.erase_range(Family::Terms, storage::terms_prefix(partition, operation.index),
+                        storage::terms_end(partition, operation.index));
       return;
   }
 }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "partition/copy.h"
+#include "partition/index_terms.h"
 #include "protocol/ids.h"
 #include "storage/batch.h"
 #include "storage/keys.h"
@@ -35,13 +36,15 @@ class RecordWriter {
   const storage::Head& head() const { return head_; }
 
   // ── documents; each with all entries that name the version, also that in `expiry` ──
-  /// A new version. `record` is a VersionRecord of the key.
-  void put(const storage::DocumentKey& key, const storage::IdEntry& entry, RecordPtr record);
+  /// A new version. `record` is a VersionRecord of the key, `terms` what it has in indexes.
+  void put(const storage::DocumentKey& key, const storage::IdEntry& entry, RecordPtr record,
+           TermList terms);
   /// The version makes way for a newer one of the same document, which is put next. When that has
-  /// another id, the old one is freed.
-  void supersede(const storage::DocumentKey& key, const storage::IdEntry& entry, bool renamed);
-  /// The document goes.
-  void erase(const storage::DocumentKey& key, const storage::IdEntry& entry);
+  /// another id, the old one is freed. `lost_terms` are those that the newer one has not.
+  void supersede(const storage::DocumentKey& key, const storage::IdEntry& entry, bool renamed,
+                 TermList lost_terms);
+  /// The document goes, with all its terms.
+  void erase(const storage::DocumentKey& key, const storage::IdEntry& entry, TermList terms);
 
   // ── which document of the key's logical partition holds the values of a unique key ──
   void put_unique(const storage::DocumentKey& key, std::size_t policy, std::string_view values,
@@ -61,6 +64,12 @@ class RecordWriter {
   /// The version is gone, and with it the key that it had.
   void erase_stale_expiry(const storage::ExpiryEntry& entry);
   void erase_all_expiry();
+
+  // ── secondary indexes, apart from changes of documents ──
+  /// Entries of a version that was there before the index.
+  void put_terms(DocumentNumber number, storage::LogPosition position, TermList terms);
+  /// An index goes, with all that is in it.
+  void erase_index(std::uint32_t index);
 
   /// Whether documents change: only then the transaction takes an LSN.
   bool changes_documents() const { return changes_documents_; }
@@ -91,6 +100,8 @@ class RecordWriter {
       EraseExpiry,
       EraseAllHistory,
       EraseAllExpiry,
+      PutTerms,
+      EraseIndex,
     };
     Kind kind;
     bool flag = false;         // Put: cancelled. Supersede: renamed.
@@ -100,14 +111,24 @@ class RecordWriter {
     storage::ExpiryEntry expiry;
     RecordPtr record;
     std::string bytes;  // Unique: policy and values. History: the record.
+    TermList terms;
+    std::uint32_t index = 0;  // EraseIndex: which.
   };
 
   Operation& add(Operation::Kind kind);
   void leave(const storage::DocumentKey& key, const storage::IdEntry& entry, Operation::Kind kind,
-             bool renamed);
-  /// Emits for `partition`, with `index_shift` added to the index of every position.
-  void emit_operation(const Operation& operation, PartitionNumber partition,
-                      std::uint32_t index_shift, storage::Batch& batch) const;
+             bool renamed, TermList lost_terms);
+  /// Where an operation is emitted to.
+  struct Destination {
+    PartitionNumber partition;
+    std::uint32_t index_shift = 0;   // Added to the index of every position.
+    const Mirror* mirror = nullptr;  // Knows the ids of secondary indexes there; null: the same.
+  };
+  void emit_operation(const Operation& operation, const Destination& to,
+                      storage::Batch& batch) const;
+  /// Puts its terms, or erases them.
+  static void emit_terms(const Operation& operation, bool erases, const Destination& to,
+                         storage::Batch& batch);
 
   const PartitionNumber partition_;
   storage::Head head_;

@@ -3,23 +3,14 @@
 
 #include <chrono>
 #include <cstdint>
-#include <optional>
 #include <string>
 
-#include "base/clock.h"
 #include "base/result.h"
-#include "protocol/epk.h"
+#include "partition/document_cursor.h"
 #include "protocol/ids.h"
 #include "storage/store.h"
 
 namespace orrery::partition {
-
-struct ScanFilter {
-  std::optional<EpkRange> epks;
-  std::optional<std::string> partition_key;  ///< canonical
-  std::optional<std::int32_t> default_ttl;   ///< of the container: expired documents are not there
-  UnixSeconds now = 0;
-};
 
 struct ScanBudget {
   std::uint32_t count_max;  ///< of `count` below

@@ -65,6 +65,10 @@ std::string self_prefix(const Rid& container) {
 
 std::size_t Transaction::byte_size() const {
   std::size_t bytes = sizeof(Transaction) + purge.size() * sizeof(PurgeCandidate);
+  if (indexes) {
+    for (const std::string& spec : indexes->add) bytes += sizeof(std::string) + spec.size();
+    for (const std::string& spec : indexes->drop) bytes += sizeof(std::string) + spec.size();
+  }
   for (const Write& write : writes) bytes += sizeof(Write) + write.version.open_text.size();
   return bytes;
 }
@@ -77,7 +81,9 @@ Stage::Stage(storage::Store& store, PartitionNumber partition, RangeId range, co
       container_(container),
       self_prefix_(self_prefix(container)),
       head_(head),
-      writer_(partition) {}
+      writer_(partition) {
+  see_indexes();
+}
 
 Result<Committed> Stage::stage(const Transaction& transaction, UnixSeconds now,
                                storage::Batch& batch, storage::Tier tier) {
@@ -105,6 +111,8 @@ Result<Committed> Stage::attempt(const Transaction& transaction, const Scope& sc
   if (transaction.keep) return keep(*transaction.keep);
   if (transaction.build_expiry) return build_expiry();
   if (transaction.trim) return trim(*transaction.trim);
+  if (transaction.indexes) return change_indexes(*transaction.indexes);
+  if (transaction.build_indexes) return build_indexes();
   return attempt_writes(transaction, scope);
 }
 
@@ -168,7 +176,9 @@ void Stage::take_over(Result<Committed>& outcome, storage::Batch& batch) {
     unique_order_.emplace_back(writer_.head().lsn, std::move(key));
   }
   if (mirror_) mirror_->see_change(head_.keeping, writer_.head().keeping);
+  const bool indexes_change = head_.indexes != writer_.head().indexes;
   head_ = writer_.head();
+  if (indexes_change) see_indexes();
   writer_.emit(batch);
   if (mirror_) writer_.emit_mirrored(*mirror_, batch);
   for (RecordPtr& record : writer_.take_records()) records_.push_back(std::move(record));
@@ -189,6 +199,7 @@ void Stage::forget_committed(Lsn lsn) {
 
 void Stage::reset(const storage::Head& head) {
   head_ = head;
+  see_indexes();
   // What was mirrored since the failure may be missing in the targets.
   mirror_.reset();
   documents_.clear();
@@ -368,9 +379,13 @@ Result<Written> Stage::put_version(const Write& write, const NewVersion& version
 
   const auto operation = replaces ? Operation::Replace : Operation::Create;
   std::string_view previous_text;
-  if (replaces && keeps_previous(operation)) {
-    ORRERY_TRY(const auto record, fetch(write.key, existing->entry));
-    previous_text = record.text;
+  IndexTerms::Change terms;
+  if (replaces && (index_terms_ || keeps_previous(operation))) {
+    ORRERY_TRY(const auto before, fetch(write.key, existing->entry));
+    if (keeps_previous(operation)) previous_text = before.text;
+    if (index_terms_) terms = index_terms_->of_change(before.text, written.text);
+  } else if (index_terms_) {
+    terms.held = index_terms_->of(written.text);
   }
   record_change(operation, key, replaces ? &existing->entry : nullptr, written.header.number,
                 written.text, previous_text);
@@ -378,9 +393,9 @@ Result<Written> Stage::put_version(const Write& write, const NewVersion& version
   const IdEntry entry{written.position, written.header, written.text_size};
   const RecordPtr record = std::make_shared<const std::string>(
       storage::VersionRecord::make(written.header, key, written.text));
-  if (replaces) writer_.supersede(write.key, existing->entry, renames);
+  if (replaces) writer_.supersede(write.key, existing->entry, renames, std::move(terms.lost));
   if (renames) remember(write.key, std::nullopt, {}, nullptr);
-  writer_.put(key, entry, record);
+  writer_.put(key, entry, record, std::move(terms.held));
   remember(key, entry, version.unique_values, record);
   return written;
 }
@@ -389,12 +404,14 @@ Result<Written> Stage::erase_version(const storage::DocumentKey& key, const IdEn
                                      const Scope& scope, std::uint32_t index, Operation operation) {
   ORRERY_TRY(release_unique_values(key, entry, scope.rules));
   std::string_view previous_text;
-  if (keeps_previous(operation)) {
+  TermList terms;
+  if (index_terms_ || keeps_previous(operation)) {
     ORRERY_TRY(const auto record, fetch(key, entry));
-    previous_text = record.text;
+    if (keeps_previous(operation)) previous_text = record.text;
+    if (index_terms_) terms = index_terms_->of(record.text);
   }
   record_change(operation, key, &entry, entry.header.number, {}, previous_text);
-  writer_.erase(key, entry);
+  writer_.erase(key, entry, std::move(terms));
   remember(key, std::nullopt, {}, nullptr);
   Written written;
   written.kind = Written::Kind::Deleted;

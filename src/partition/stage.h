@@ -17,6 +17,8 @@
 #include "partition/copy.h"
 #include "partition/expiry.h"
 #include "partition/history.h"
+#include "partition/index_build.h"
+#include "partition/index_terms.h"
 #include "partition/record_writer.h"
 #include "partition/transaction.h"
 #include "protocol/ids.h"
@@ -138,12 +140,22 @@ class Stage {
 
   // ── what is not a write: stage_upkeep.cc ──
   Result<> needs_disk();
+  /// Looks at what is staged when it is called.
+  Superseded superseded() const;
   Result<Committed> delete_all(const storage::DocumentKey& key, const Scope& scope);
   Result<Committed> purge(const std::vector<PurgeCandidate>& candidates, const Scope& scope);
   Result<bool> purge_one(const PurgeCandidate& candidate, const Scope& scope);
   Committed keep(storage::Keeping keeping);
   Result<Committed> build_expiry();
   Result<Committed> trim(const HistoryTrim& trim);
+
+  // ── secondary indexes: stage_index.cc ──
+  Result<Committed> change_indexes(const IndexChange& change);
+  Result<Committed> build_indexes();
+  /// Makes the entries of what is staged, for indexes that are added now.
+  void index_staged(const std::vector<storage::IndexRecord>& added);
+  /// After head_ has changed.
+  void see_indexes();
 
   // ── unique keys: stage_unique.cc ──
   Result<> claim_unique_values(const storage::DocumentKey& old_key, const storage::DocumentKey& key,
@@ -169,6 +181,7 @@ class Stage {
   const std::string self_prefix_;  // "dbs/…/colls/…/docs/"
 
   storage::Head head_;
+  std::unique_ptr<const IndexTerms> index_terms_;  // Of the head's indexes; null when it has none.
   // What a transaction has done so far; taken over only when all of it is valid.
   RecordWriter writer_;
   bool rests_on_staged_ = false;

@@ -33,7 +33,7 @@ LogPosition shifted(LogPosition position, const CopyTarget& target) {
 
 Result<> Stage::begin_copy(CopyPlan plan) {
   if (mirror_) return Error(ErrorCode::Conflict, "the partition is being copied already");
-  mirror_.emplace(std::move(plan), head_.lsn);
+  mirror_.emplace(std::move(plan), head_);
   return {};
 }
 
@@ -114,6 +114,17 @@ Result<> Stage::copy_version(LogPosition position, std::string_view value, stora
       batch.put(Family::Expiry, storage::expiry_key(owner.partition, *expiry), {});
     }
   }
+  if (mirror_->index_terms() != nullptr) {
+    const std::string term_value = storage::make_position_value(there);
+    std::string term_key;
+    mirror_->index_terms()
+        ->of(record->text)
+        .for_each([&](std::uint32_t index, std::string_view term) {
+          term_key.clear();
+          storage::append_term_key(term_key, owner.partition, index, term, record->header.number);
+          batch.put(Family::Terms, term_key, term_value);
+        });
+  }
   const auto* unique_values_of = mirror_->unique_values_of();
   if (unique_values_of == nullptr) return {};
   const auto values = (*unique_values_of)(record->text);
@@ -153,7 +164,7 @@ Result<> Stage::copy_history(const storage::Snapshot& snapshot, storage::Batch& 
 Result<CopyOutcome> Stage::copy_outcome() const {
   if (!mirror_ || mirror_->stretch != Mirror::Stretch::Done) return copy_abandoned();
   return CopyOutcome{head_, mirror_->targets(), mirror_->history_changed(),
-                     mirror_->expiry_incomplete()};
+                     mirror_->expiry_incomplete(), mirror_->copied_indexes(head_)};
 }
 
 }  // namespace orrery::partition

@@ -796,7 +796,17 @@ TEST_P(StageModelTest, RandomTransactionsDoWhatTheModelDoes) {
     build.build_expiry = true;
     ASSERT_FALSE(stage_all(build)->more);
   }
+  const bool has_indexes = GetParam() % 3 == 0;
+  const std::string specs[] = {"/p", "/u", "/tags/[]", "/n ASC,/id DESC", "/_ts"};
   for (int step = 0; step < 600; ++step) {
+    if (has_indexes && below(10) == 0) {
+      // audit() checks them, too.
+      if (below(2) == 0) {
+        ASSERT_TRUE(build_indexes());
+      } else {
+        ASSERT_TRUE(change_indexes({specs[below(5)], specs[below(5)]}, {specs[below(5)]}));
+      }
+    }
     const UnixSeconds now = clock.unix_seconds();
     const UnixSeconds ts = std::max(now, stage.head().ts);
     if (below(40) == 0) {
@@ -818,6 +828,10 @@ TEST_P(StageModelTest, RandomTransactionsDoWhatTheModelDoes) {
           if (below(3) == 0) one.ttl = below(2) == 0 ? -1 : 5;
           one.unique = {std::to_string(below(8)), std::to_string(below(12))};
           one.padding = below(50);
+          if (has_indexes) {
+            one.members = R"("n":)" + std::to_string(below(3)) + R"(,"tags":[)" +
+                          std::to_string(below(3)) + "," + std::to_string(below(3)) + "]";
+          }
         }
         writes.push_back(std::move(one));
       }

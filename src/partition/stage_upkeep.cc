@@ -30,6 +30,14 @@ Result<> Stage::needs_disk() {
   return Error(ErrorCode::Internal, "a scan may block");
 }
 
+Superseded Stage::superseded() const {
+  return [this](const std::string& id_key, storage::LogPosition position) {
+    const auto staged = documents_.find(id_key);
+    return staged != documents_.end() &&
+           (!staged->second.entry || staged->second.entry->position != position);
+  };
+}
+
 Result<Committed> Stage::delete_all(const storage::DocumentKey& key, const Scope& scope) {
   ORRERY_TRY(needs_disk());
   storage::DocumentKey prefix = key;
@@ -164,12 +172,7 @@ Result<Committed> Stage::build_expiry() {
       break;
   }
   ORRERY_TRY(needs_disk());
-  const auto superseded = [this](const std::string& id_key, storage::LogPosition position) {
-    const auto staged = documents_.find(id_key);
-    return staged != documents_.end() &&
-           (!staged->second.entry || staged->second.entry->position != position);
-  };
-  ORRERY_TRY(committed.more, expiry_build_.step(store_, partition_, superseded, writer_));
+  ORRERY_TRY(committed.more, expiry_build_.step(store_, partition_, superseded(), writer_));
   if (!committed.more) writer_.head().keeping.expiry = Keeping::Expiry::Complete;
   return committed;
 }

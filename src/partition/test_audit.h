@@ -13,8 +13,10 @@
 
 #include <gtest/gtest.h>
 
+#include "index/terms.h"
 #include "partition/test_environment.h"
 #include "protocol/ids.h"
+#include "protocol/index_path.h"
 #include "storage/keys.h"
 #include "storage/records.h"
 #include "storage/store.h"
@@ -32,6 +34,7 @@ struct Audited {
   std::deque<std::string> history_values;
   std::size_t expiry_entries = 0;
   std::size_t stale_expiry_entries = 0;
+  std::size_t index_entries = 0;
 };
 
 /// What is in the log, by position.
@@ -161,6 +164,57 @@ inline void audit_expiry(const storage::Snapshot& snapshot, PartitionNumber part
   }
 }
 
+/// Checks that each index has just what the documents have that it should have by now.
+inline void audit_indexes(const storage::Snapshot& snapshot, PartitionNumber partition,
+                          const AuditedLog& log, Audited& audited) {
+  using Entries = std::map<std::string, std::string>;
+  Entries found;
+  for (auto& [key, value] :
+       contents(snapshot, storage::Family::Terms, storage::partition_prefix(partition),
+                storage::partition_end(partition))) {
+    found.emplace(std::move(key), std::move(value));
+  }
+  audited.index_entries = found.size();
+  if (!audited.head.indexes) {
+    EXPECT_TRUE(found.empty()) << "entries of no index";
+    return;
+  }
+  // All that there can be, and what of it there must be.
+  Entries possible, needed;
+  for (const storage::IndexRecord& index : *audited.head.indexes) {
+    EXPECT_LE(index.id, audited.head.last_index_id);
+    const auto spec = IndexSpec::parse(index.spec);
+    if (!spec) {
+      ADD_FAILURE() << "no spec: " << index.spec;
+      continue;
+    }
+    const index::TermFinder finder({*spec});
+    for (const auto& [position, version] : log) {
+      std::vector<std::vector<std::string>> terms(1);
+      finder.find(version.text, terms);
+      for (const std::string& term : terms[0]) {
+        std::string key;
+        storage::append_term_key(key, partition, index.id, term, version.header.number);
+        const std::string value = storage::make_position_value(position);
+        if (index.is_complete() || version.header.number <= index.built_up_to) {
+          needed.emplace(key, value);
+        }
+        possible.emplace(std::move(key), value);
+      }
+    }
+  }
+  for (const auto& [key, value] : found) {
+    const auto right = possible.find(key);
+    EXPECT_NE(right, possible.end())
+        << "an entry of nothing in index " << storage::parse_term_key(key).index;
+    if (right != possible.end()) EXPECT_EQ(value, right->second) << "an entry of another version";
+  }
+  for (const auto& [key, value] : needed) {
+    EXPECT_TRUE(found.contains(key))
+        << "an entry is missing in index " << storage::parse_term_key(key).index;
+  }
+}
+
 /// Checks that all that a store has of a partition says the same, and returns what that is. Every
 /// live document must have one entry in log, ids and rids; nothing else may be there. Unique
 /// entries may be missing for a document whose values another took over after it had expired, in a
@@ -244,6 +298,7 @@ inline Audited audit(const storage::Store& store, PartitionNumber partition) {
   if (!log.empty()) EXPECT_LE(log.rbegin()->first.lsn, audited.head.lsn);
   audit_history(*snapshot, partition, log, audited);
   audit_expiry(*snapshot, partition, log, audited);
+  audit_indexes(*snapshot, partition, log, audited);
   return audited;
 }
 

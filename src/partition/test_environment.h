@@ -293,6 +293,7 @@ struct WriteOf {
   std::optional<DocumentNumber> number = {};
   std::size_t padding = 0;  ///< more text; a Patch adds it to what is there
   std::string if_none_match = {};
+  std::string members = {};  ///< more of them, as JSON text
 
   Write make() const {
     Write write;
@@ -326,6 +327,7 @@ struct WriteOf {
       for (const auto& value : unique) made.open_text += value + "|";
       made.open_text += "\"";
     }
+    if (!members.empty()) made.open_text += "," + members;
     if (padding > 0) made.open_text += R"(,"p":")" + std::string(padding, 'x') + "\"";
     made.own_ttl = ttl;
     made.indexed_leaves = 1;

@@ -116,6 +116,18 @@ class StageTest : public testing::Test {
     ASSERT_TRUE(keep(keeping));
   }
 
+  Result<Committed> change_indexes(std::vector<std::string> add,
+                                   std::vector<std::string> drop = {}) {
+    Transaction transaction;
+    transaction.indexes = IndexChange{std::move(add), std::move(drop)};
+    return stage_all(transaction);
+  }
+  Result<Committed> build_indexes() {
+    Transaction transaction;
+    transaction.build_indexes = true;
+    return stage_all(transaction);
+  }
+
   /// The ids that are stored under one key.
   std::vector<std::string> stored_ids(std::string_view partition_key = "p") {
     std::vector<std::string> ids;

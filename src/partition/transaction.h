@@ -85,6 +85,13 @@ struct HistoryTrim {
   std::uint64_t bytes_max = UINT64_MAX;  ///< beyond that the oldest go whatever their age
 };
 
+/// Secondary indexes to have and not to have from now on, by IndexSpec::text. What is there already
+/// stays as it is; what is not there need not go.
+struct IndexChange {
+  std::vector<std::string> add;
+  std::vector<std::string> drop;  ///< with all that is in them
+};
+
 /// One or more writes of one logical partition that get one LSN. Or, instead of writes, one of the
 /// other things that only a partition's writer may do; those that change no document take no LSN.
 struct Transaction {
@@ -110,6 +117,12 @@ struct Transaction {
   bool build_expiry = false;
   /// Lets history go, a bounded piece at a time. Committed::more as above.
   std::optional<HistoryTrim> trim;
+  /// Changes which secondary indexes there are. BadRequest for what is no spec, Forbidden where
+  /// there would be more than storage::kIndexesMax: then none of it is done.
+  std::optional<IndexChange> indexes;
+  /// Makes the next entries of indexes for what was there when they were added; at the end they are
+  /// complete. Committed::more as above.
+  bool build_indexes = false;
 
   std::size_t byte_size() const;
 };
@@ -126,9 +139,10 @@ struct Failure {
 struct Committed {
   Lsn lsn;
   std::vector<Written> writes;
-  bool more = false;  ///< delete_all, build_expiry, trim: there is more to do
+  bool more = false;  ///< delete_all, build_expiry, trim, build_indexes: there is more to do
   std::optional<Failure> failure;
-  std::size_t tidied = 0;  ///< purge, trim: documents purged, history records let go
+  /// purge, trim, build_indexes: documents purged, history records let go, documents indexed.
+  std::size_t tidied = 0;
   /// trim: in how many seconds there will be more, as far as can be seen now.
   std::optional<UnixSeconds> next_in;
 };

@@ -55,6 +55,11 @@ class ContainerDefinition {
     return unique_keys_;
   }
   bool lazily_indexed() const { return indexing_policy_.lazy(); }
+  std::vector<IndexSpec> composite_indexes() const { return indexing_policy_.composite_indexes(); }
+  std::vector<IndexSpec> named_indexes() const { return indexing_policy_.named_indexes(); }
+  bool allows(const IndexSpec& index) const { return indexing_policy_.allows(index); }
+  /// Another member as the client gave it, such as `computedProperties`; null when there is none.
+  const Json* member(std::string_view name) const { return find_member(members_, name); }
 
   /// Members in the order that the service uses, without system properties; what a client of
   /// `api_version` is shown.

@@ -7,6 +7,7 @@
 
 #include "base/assert.h"
 #include "protocol/base64.h"
+#include "protocol/sealed_token.h"
 
 namespace orrery {
 namespace {
@@ -31,46 +32,15 @@ namespace {
 constexpr char kReadFeedKind = '\x12';
 constexpr char kEarlierReadFeedKind = '\x11';
 constexpr char kListKind = '\x21';
-constexpr std::size_t kNumberSize = 8;
-constexpr std::size_t kChecksumSize = 4;
+using sealed_token::append_big_endian;
+using sealed_token::kChecksumSize;
+using sealed_token::kNumberSize;
+using sealed_token::read_big_endian;
+using sealed_token::seal;
+using sealed_token::unseal;
 constexpr std::size_t kTokenBytesMax =
     1 + 2 * kNumberSize + 2 + 3 * kBoundaryBytesMax + kChecksumSize;
 static_assert(base64_size(kTokenBytesMax, Base64Alphabet::Url) <= kContinuationSizeMax);
-
-/// FNV-1a.
-std::uint32_t checksum(std::string_view bytes) {
-  std::uint32_t hash = 2166136261u;
-  for (char c : bytes) hash = (hash ^ static_cast<std::uint8_t>(c)) * 16777619u;
-  return hash;
-}
-
-void append_big_endian(std::string& out, std::uint64_t value, std::size_t size) {
-  for (std::size_t i = size; i-- > 0;) out += static_cast<char>(value >> (8 * i));
-}
-
-std::uint64_t read_big_endian(std::string_view bytes) {
-  std::uint64_t value = 0;
-  for (char c : bytes) value = value << 8 | static_cast<std::uint8_t>(c);
-  return value;
-}
-
-std::string seal(std::string bytes) {
-  append_big_endian(bytes, checksum(bytes), kChecksumSize);
-  return base64_encode(bytes, Base64Alphabet::Url);
-}
-
-/// What stands between the kind and the checksum; nothing when the token is not of that kind.
-std::optional<std::string> unseal(std::string_view token, char kind) {
-  if (token.size() > kContinuationSizeMax) return std::nullopt;
-  auto bytes = base64_decode(token, Base64Alphabet::Url);
-  if (!bytes || bytes->size() < 1 + kChecksumSize || bytes->front() != kind) return std::nullopt;
-  const std::string_view all = *bytes;
-  const std::size_t body_size = all.size() - kChecksumSize;
-  if (read_big_endian(all.substr(body_size)) != checksum(all.substr(0, body_size))) {
-    return std::nullopt;
-  }
-  return std::string(all.substr(1, body_size - 1));
-}
 
 Error malformed() {
   return Error(ErrorCode::BadRequest,

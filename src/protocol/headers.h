@@ -200,6 +200,10 @@ inline constexpr HeaderName kFeedSelect = "x-orrery-feed-select";
 inline constexpr HeaderName kFeedScope = "x-orrery-feed-scope";
 /// `tombstones`: deletes also in the latest-version feed.
 inline constexpr HeaderName kFeedDeletes = "x-orrery-feed-deletes";
+/// `scan` never uses an index, `index` waits for those that the query wants, `auto` is the default.
+inline constexpr HeaderName kQueryAccess = "x-orrery-query-access";
+/// Of a query `true`; of its answer, percent-encoded JSON: how the rows were found.
+inline constexpr HeaderName kExplain = "x-orrery-explain";
 inline constexpr HeaderName kResolvedTs = "x-orrery-resolved-ts";
 inline constexpr HeaderName kPendingItems = "x-orrery-pending-items";
 inline constexpr HeaderName kPendingBytes = "x-orrery-pending-bytes";

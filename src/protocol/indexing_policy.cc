@@ -374,4 +374,53 @@ bool IndexingPolicy::indexes(const std::vector<std::string_view>& path) const {
   return decisive != nullptr && decisive->included;
 }
 
+std::vector<IndexSpec> IndexingPolicy::composite_indexes() const {
+  std::vector<IndexSpec> specs;
+  const Json* lists = none_ ? nullptr : find_member(policy_, "compositeIndexes");
+  if (lists == nullptr) return specs;
+  for (const Json& list : *lists) {
+    IndexSpec spec;
+    for (const Json& each : list) {
+      const auto names = parse_property_path(each.at("path").get_ref<const std::string&>());
+      if (!names) break;
+      IndexPath path;
+      for (const std::string& name : *names) path.steps.push_back({.name = name});
+      const Json* order = find_member(each, "order");
+      const bool is_descending = order != nullptr && *order == "descending";
+      spec.parts.push_back({std::move(path), is_descending});
+    }
+    const bool is_known = std::ranges::find(specs, spec) != specs.end();
+    if (spec.parts.size() == list.size() && !is_known) specs.push_back(std::move(spec));
+  }
+  return specs;
+}
+
+std::vector<IndexSpec> IndexingPolicy::named_indexes() const {
+  std::vector<IndexSpec> found = composite_indexes();
+  for (const Rule& rule : rules_) {
+    if (!rule.included || rule.covers_below || rule.is_tuple || rule.names.empty()) continue;
+    IndexPath path;
+    for (const std::string& name : rule.names) {
+      const bool is_element = name == kArrayElement;
+      path.steps.push_back({.name = is_element ? std::string() : name, .is_element = is_element});
+    }
+    auto spec = IndexSpec::single(std::move(path));
+    if (std::ranges::find(found, spec) == found.end()) found.push_back(std::move(spec));
+  }
+  if (found.size() > kNamedIndexesMax) found.resize(kNamedIndexesMax);
+  return found;
+}
+
+bool IndexingPolicy::allows(const IndexSpec& index) const {
+  if (index.is_composite()) {
+    const auto composites = composite_indexes();
+    return std::ranges::find(composites, index) != composites.end();
+  }
+  std::vector<std::string_view> names;
+  for (const IndexPath::Step& step : index.parts.front().path.steps) {
+    names.push_back(step.is_element ? kArrayElement : std::string_view(step.name));
+  }
+  return indexes(names);
+}
+
 }  // namespace orrery

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "protocol/index_path.h"
 #include "protocol/resource_body.h"
 
 namespace orrery {
@@ -41,6 +42,17 @@ class IndexingPolicy {
   bool indexes(const std::vector<std::string_view>& path) const;
   /// True when every leaf is, but for `_etag`, as by default: then indexes() need not be asked.
   bool indexes_everything() const { return indexes_everything_; }
+
+  /// The composite indexes that it lists.
+  std::vector<IndexSpec> composite_indexes() const;
+  /// Indexes that the policy asks for by name: its composite ones, and included paths that end in
+  /// `/?` and have no wildcard. At most kNamedIndexesMax, since each has its price with every
+  /// write; queries ask for others when they need them.
+  std::vector<IndexSpec> named_indexes() const;
+  static constexpr std::size_t kNamedIndexesMax = 32;
+  /// Whether there may be such an index: over a path that is indexed, or a composite one that the
+  /// policy lists.
+  bool allows(const IndexSpec& index) const;
 
   /// The member, or nullptr. For search_policies.h.
   const Json* vector_indexes() const { return find_member(policy_, "vectorIndexes"); }

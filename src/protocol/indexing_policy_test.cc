@@ -224,5 +224,61 @@ TEST(IndexingPolicyTest, EverythingIsIndexedByDefault) {
   EXPECT_FALSE(policy(R"({"excludedPaths":[{"path":"/a/?"}]})").indexes_everything());
 }
 
+// ── which indexes it asks for ────────────────────────────────────────────────────────────────────
+
+std::vector<std::string> texts(const std::vector<IndexSpec>& specs) {
+  std::vector<std::string> result;
+  for (const IndexSpec& spec : specs) result.push_back(spec.text());
+  return result;
+}
+
+bool allowed(const IndexingPolicy& policy, std::string_view spec) {
+  return policy.allows(IndexSpec::parse(spec).value());
+}
+
+TEST(IndexingPolicyTest, NamesItsCompositeIndexesAndThePathsWithoutWildcards) {
+  const auto named = policy(
+      R"({"includedPaths":[{"path":"/*"},{"path":"/a/?"},{"path":"/tags/[]/?"},{"path":"/b-c/d/?"},
+                           {"path":"/e/*"},{"path":"/\"f g\"/[]/h/?"},{"path":"/i/[]/{j, k}/?"},
+                           {"path":"/\"a\"/?"}],
+          "excludedPaths":[{"path":"/x/?"}],
+          "compositeIndexes":[[{"path":"/a"},{"path":"/b-c/d","order":"descending"}]]})");
+  EXPECT_THAT(texts(named.named_indexes()),
+              testing::ElementsAre(R"(/a ASC,/"b-c"/d DESC)", "/a", "/tags/[]", R"(/"b-c"/d)",
+                                   R"(/"f g"/[]/h)"));
+  EXPECT_TRUE(IndexingPolicy().named_indexes().empty());
+}
+
+TEST(IndexingPolicyTest, NamesNotMoreIndexesThanWritesCanBear) {
+  Json json = Json::parse(R"({"includedPaths":[{"path":"/*"}]})");
+  for (int i = 0; i < 100; ++i) {
+    json["includedPaths"].push_back({{"path", "/a" + std::to_string(i) + "/?"}});
+  }
+  EXPECT_EQ(policy(json.dump()).named_indexes().size(), IndexingPolicy::kNamedIndexesMax);
+}
+
+TEST(IndexingPolicyTest, AllowsIndexesOverWhatItIndexes) {
+  const auto some = policy(
+      R"({"includedPaths":[{"path":"/a/*"},{"path":"/t/[]/?"}],"excludedPaths":[{"path":"/*"}],
+          "compositeIndexes":[[{"path":"/x"},{"path":"/y"}]]})");
+  EXPECT_TRUE(allowed(some, "/a"));
+  EXPECT_TRUE(allowed(some, "/a/b/[]/c"));
+  EXPECT_TRUE(allowed(some, "/t/[]"));
+  EXPECT_TRUE(allowed(some, "/x ASC,/y ASC"));
+  EXPECT_TRUE(allowed(some, "/_ts"));
+  EXPECT_FALSE(allowed(some, "/t"));
+  EXPECT_FALSE(allowed(some, "/b"));
+  EXPECT_FALSE(allowed(some, "/x ASC,/y DESC"));
+  EXPECT_FALSE(allowed(some, "/a ASC,/b ASC"));
+  EXPECT_TRUE(allowed(IndexingPolicy(), "/whatever/[]"));
+  EXPECT_FALSE(allowed(IndexingPolicy(), "/x ASC,/y ASC"));
+  const auto none = policy(
+      R"({"indexingMode":"none","automatic":false,
+          "compositeIndexes":[[{"path":"/x"},{"path":"/y"}]]})");
+  EXPECT_FALSE(allowed(none, "/a"));
+  EXPECT_FALSE(allowed(none, "/x ASC,/y ASC"));
+  EXPECT_TRUE(none.named_indexes().empty());
+}
+
 }  // namespace
 }  // namespace orrery

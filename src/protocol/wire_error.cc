@@ -12,6 +12,7 @@ struct Row {
 
 constexpr Row kTable[] = {
     {ErrorCode::BadRequest, {400, 0, "BadRequest"}},
+    {ErrorCode::NumberNotInJson, {400, 4001, "4001"}},
     {ErrorCode::PartitionKeyMismatch, {400, 1001, "BadRequest"}},
     {ErrorCode::ContainerRidMismatch, {400, 1024, "BadRequest"}},
     {ErrorCode::Unauthorized, {401, 0, "Unauthorized"}},

@@ -23,6 +23,9 @@ namespace orrery::query {
 struct Expression;
 using ExpressionPtr = std::unique_ptr<Expression>;
 
+struct Query;
+using QueryPtr = std::unique_ptr<Query>;
+
 enum class UnaryOperator : std::uint8_t { Minus, Plus, BitNot, Not };
 
 // clang-format off
@@ -146,11 +149,38 @@ struct ObjectLiteral {
   std::vector<Property> properties;
 };
 
+/// A query within an expression, or in place of a collection.
+struct Subquery {
+  enum class Kind : std::uint8_t {
+    Scalar,  ///< (SELECT …): its one row; also what FROM and JOIN go over
+    Exists,
+    Array,
+    All,
+    First,
+    Last,
+  };
+  Kind kind = Kind::Scalar;
+  QueryPtr query;
+};
+
+/// The value of an aggregate function, once all rows were seen: the place in Query::aggregates of
+/// the query that it stands in. Bind makes it of a Call.
+struct AggregateValue {
+  std::size_t slot;
+};
+
+/// The value of an item of GROUP BY. Bind makes it of whatever is written like that item.
+struct GroupValue {
+  std::size_t slot;
+};
+
 struct Expression {
   using Node = std::variant<Literal, Parameter, Name, Path, Access, Call, Unary, Chain, Logical,
-                            Coalesce, Conditional, In, Like, Between, ArrayLiteral, ObjectLiteral>;
+                            Coalesce, Conditional, In, Like, Between, ArrayLiteral, ObjectLiteral,
+                            Subquery, AggregateValue, GroupValue>;
   Span span;
   Node node;
+  std::uint32_t depth = 1;  ///< levels of the tree from here down; the parser sets and bounds it
 };
 
 /// What is after SELECT.
@@ -168,6 +198,60 @@ struct Selection {
   };
   Kind kind = Kind::List;
   std::vector<Item> items;
+};
+
+/// One of the collections after FROM, or after a JOIN.
+struct FromItem {
+  Span span;
+  bool is_iteration = false;  ///< alias IN collection: its elements
+  /// A name, a path from a name, or a Subquery of the kind Scalar.
+  ExpressionPtr collection;
+  /// As it is written; else the last name of the path; empty: it has none (a subquery).
+  std::string alias;
+  bool has_alias = false;  ///< whether it is written
+  std::size_t source = 0;  ///< of the frame; set by bind
+};
+
+/// The number of a TOP, OFFSET or LIMIT.
+struct RowCount {
+  Span span;
+  ExpressionPtr written;    ///< an integer literal, or a parameter
+  std::uint64_t value = 0;  ///< set by bind; of a literal by the parser already
+};
+
+struct OrderItem {
+  ExpressionPtr expression;
+  std::optional<bool> is_descending;  ///< nothing: no direction is written, which means ascending
+  bool is_score = false;  ///< by similarity, the most similar first; set by bind, as is the next
+  bool is_largest_first = false;
+};
+
+enum class AggregateKind : std::uint8_t { Avg, Count, CountIf, MakeList, MakeSet, Max, Min, Sum };
+
+/// An aggregate function of a query: made by bind, which puts an AggregateValue where it stood.
+struct AggregateCall {
+  AggregateKind kind;
+  ExpressionPtr argument;
+};
+
+/// SELECT … and all its clauses.
+struct Query {
+  Span span;
+  bool is_distinct = false;
+  std::optional<RowCount> top;
+  Selection selection;
+  std::vector<FromItem> from;
+  ExpressionPtr where;  ///< may be null
+  std::vector<ExpressionPtr> group_by;
+  std::vector<OrderItem> order_by;
+  bool is_rank = false;  ///< ORDER BY RANK: one item, a call
+  std::optional<RowCount> offset;
+  std::optional<RowCount> limit;  ///< there is none without the other
+
+  std::vector<AggregateCall> aggregates;  ///< set by bind
+  Path star{};                            ///< what * shows; set by bind
+  /// Whether it has rows of groups: it has aggregates, or GROUP BY.
+  bool is_grouped() const { return !aggregates.empty() || !group_by.empty(); }
 };
 
 }  // namespace orrery::query

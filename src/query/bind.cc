@@ -1,12 +1,18 @@
 #include "query/bind.h"
 
 #include <algorithm>
-#include <cmath>
+#include <array>
+#include <utility>
 
 #include <fmt/format.h>
 
+#include "protocol/ids.h"
+#include "query/aggregate.h"
 #include "query/evaluate.h"
 #include "query/functions.h"
+#include "query/parser.h"
+#include "query/print.h"
+#include "query/search_policy.h"
 
 namespace orrery::query {
 namespace {
@@ -14,58 +20,307 @@ namespace {
 /// A constant larger than this is computed each time: a short text can say a very long one.
 constexpr std::size_t kKeptConstantBytesMax = 64 * 1024;
 
-/// Binds a tree from its leaves upwards. Each function says whether the expression is constant,
-/// which it then has become a literal, or fails.
+/// TOP, OFFSET and LIMIT.
+constexpr std::uint64_t kRowCountMax = 4'294'967'295;
+
+/// DOCUMENTID: the counter in the `_rid` of the document, which bind puts in place of its argument.
+json::Value document_id(Arguments arguments) {
+  std::string buffer;
+  if (!arguments[0]->is_string()) return {};
+  const auto rid = Rid::parse(arguments[0]->as_string(buffer));
+  if (!rid || rid->kind() != RidKind::Document) return {};
+  return json::Value::number(static_cast<std::int64_t>(rid->counter()));
+}
+constexpr Function kDocumentId{
+    .name = "DOCUMENTID", .arguments_min = 1, .arguments_max = 1, .call = document_id};
+
+std::string argument_count_message(const Function& function) {
+  const int min = function.arguments_min;
+  const int max = function.arguments_max;
+  const std::string count = max == kAnyNumber ? fmt::format("at least {}", min)
+                            : min == max      ? fmt::format("{}", min)
+                                              : fmt::format("{} to {}", min, max);
+  return fmt::format("The {} function requires {} argument(s).", function.name, count);
+}
+
+/// Binds a tree from its leaves upwards. Functions that return a bool say whether the expression is
+/// constant, which it then has become a literal, or fail.
 class Binder {
  public:
-  Binder(Sources& sources, std::string_view text) : sources_(sources), text_(text) {}
+  explicit Binder(BindContext& context) : context_(context), text_(context.text) {
+    for (std::size_t i = 0; i < context.sources.size(); ++i) {
+      names_.push_back({context.sources.alias(i), i});
+    }
+  }
 
   Result<bool> bind(Expression& expression) {
+    if (group_ != nullptr) {
+      if (bind_group_value(expression)) return false;
+    }
     ORRERY_TRY(bool is_constant,
                std::visit([&](auto& node) -> Result<bool> { return bind_node(node, expression); },
                           expression.node));
     if (!is_constant || std::holds_alternative<Literal>(expression.node)) return is_constant;
+    Frame frame;
+    if (context_.settings != nullptr) frame.surroundings = &context_.settings->surroundings;
     json::Value scratch;
-    json::Value value(evaluate(expression, Row(), scratch));
+    json::Value value(evaluate(expression, frame, scratch));
     if (value.weight() > kKeptConstantBytesMax) return false;
     value.own();
     expression.node = Literal{std::move(value)};
     return true;
   }
 
- private:
-  Result<bool> bind_all(std::vector<ExpressionPtr>& expressions) {
-    bool all_constant = true;
-    for (ExpressionPtr& expression : expressions) {
-      ORRERY_TRY(const bool is_constant, bind(*expression));
-      all_constant = all_constant && is_constant;
-    }
-    return all_constant;
+  /// `is_container`: its first source is the container, whatever it is called.
+  Result<> bind_query(Query& query, bool is_container, bool is_whole) {
+    const std::size_t outer_names = names_.size();
+    Group* outer_group = std::exchange(group_, nullptr);
+    const bool outer_aggregates = std::exchange(in_aggregate_, false);
+    const auto outcome = bind_clauses(query, is_container, is_whole, outer_names);
+    in_aggregate_ = outer_aggregates;
+    group_ = outer_group;
+    names_.resize(outer_names);
+    return outcome;
   }
 
-  template <typename... More>
-  Result<bool> bind_each(Expression& first, More&... more) {
-    ORRERY_TRY(bool all_constant, bind(first));
-    if constexpr (sizeof...(more) > 0) {
-      ORRERY_TRY(const bool others, bind_each(more...));
-      all_constant = all_constant && others;
+ private:
+  struct BoundName {
+    std::string name;
+    std::size_t source;
+  };
+  /// The select list of a query with aggregates or GROUP BY: what may be named there.
+  struct Group {
+    Query& query;
+    std::vector<std::string> texts;  // Of the items of GROUP BY, as they are printed.
+    std::size_t first_name;          // In names_: those before are of the queries around it.
+  };
+
+  // ── Clauses ──
+
+  Result<> bind_clauses(Query& query, bool is_container, bool is_whole, std::size_t outer_names) {
+    if (!is_whole && !query.order_by.empty()) {
+      return text_error(text_, query.order_by.front().expression->span, "",
+                        "ORDER BY is not allowed in a subquery.");
     }
-    return all_constant;
+    ORRERY_TRY(bind_from(query, is_container));
+    if (query.selection.kind == Selection::Kind::Star) {
+      if (!query.group_by.empty()) {
+        return text_error(text_, query.span, "SC2041", "'SELECT *' is not allowed with GROUP BY.");
+      }
+      if (query.from.size() != 1) {
+        return text_error(text_, query.span, "",
+                          "'SELECT *' is only allowed with exactly one source: name what is wanted "
+                          "of each.");
+      }
+      const std::size_t source = query.from.front().source;
+      query.star = Path{source, context_.sources.add_path(source, {})};
+    }
+    if (query.where) ORRERY_TRY(bind(*query.where));
+
+    Group group{.query = query, .texts = {}, .first_name = outer_names};
+    for (ExpressionPtr& item : query.group_by) {
+      group.texts.push_back(print(*item));
+      if (has_aggregate(*item)) return aggregate_not_allowed(item->span);
+      const std::size_t references = references_;
+      ORRERY_TRY(bind(*item));
+      if (references == references_) {
+        return text_error(text_, item->span, "",
+                          "An item of GROUP BY must refer to a property of a document.");
+      }
+    }
+    const bool is_grouped =
+        !query.group_by.empty() || std::ranges::any_of(query.selection.items, [](const auto& item) {
+          return has_aggregate(*item.expression);
+        });
+    if (is_grouped) group_ = &group;
+    for (Selection::Item& item : query.selection.items) ORRERY_TRY(bind(*item.expression));
+    ORRERY_TRY(bind_order(query));
+    group_ = nullptr;
+    ORRERY_TRY(bind_count(query.top, "SC2060", "TOP"));
+    ORRERY_TRY(bind_count(query.offset, "SC2062", "OFFSET"));
+    ORRERY_TRY(bind_count(query.limit, "SC2061", "LIMIT"));
+    return {};
+  }
+
+  Result<> bind_from(Query& query, bool is_container) {
+    if (query.from.size() > kJoinsMax + 1) {
+      return text_error(text_, query.from.back().span, "",
+                        fmt::format("A query may have at most {} JOINs.", kJoinsMax));
+    }
+    for (std::size_t i = 0; i < query.from.size(); ++i) {
+      ORRERY_TRY(bind_from_item(query.from[i], is_container && i == 0));
+    }
+    return {};
+  }
+
+  Result<> bind_from_item(FromItem& item, bool is_container) {
+    if (is_container) {
+      if (document_ == kNoSource) document_ = context_.sources.add("");
+      if (!std::holds_alternative<Subquery>(item.collection->node)) {
+        // Any name stands for the container, and for this item only.
+        names_.push_back({leading_name(*item.collection), document_});
+        const bool is_document =
+            std::holds_alternative<Name>(item.collection->node) && !item.is_iteration;
+        ORRERY_TRY(bind(*item.collection));
+        names_.pop_back();
+        item.source = is_document ? document_ : context_.sources.add(item.alias);
+        return add_name(item);
+      }
+      auto& inner = std::get<Subquery>(item.collection->node);
+      ORRERY_TRY(bind_query(*inner.query, true, false));
+    } else if (auto* inner = std::get_if<Subquery>(&item.collection->node)) {
+      ORRERY_TRY(bind_query(*inner->query, false, false));
+    } else {
+      ORRERY_TRY(bind(*item.collection));
+    }
+    item.source = context_.sources.add(item.alias);
+    return add_name(item);
+  }
+
+  Result<> add_name(const FromItem& item) {
+    if (item.alias.empty()) return {};
+    names_.push_back({item.alias, item.source});
+    return {};
+  }
+
+  static std::string leading_name(const Expression& collection) {
+    if (const auto* name = std::get_if<Name>(&collection.node)) return name->name;
+    const auto& access = std::get<Access>(collection.node);
+    return std::get<Name>(access.base->node).name;
+  }
+
+  Result<> bind_order(Query& query) {
+    const bool is_grouped = group_ != nullptr;
+    for (OrderItem& item : query.order_by) {
+      const Span span = item.expression->span;
+      if (query.is_rank) {
+        ranks_ = true;
+        const auto bound = bind(*item.expression);
+        ranks_ = false;
+        if (!bound) return Error(bound.error());
+        continue;
+      }
+      item.is_score = is_score(*item.expression);
+      const bool is_computed = is_computed_property(*item.expression);
+      if (has_aggregate(*item.expression) && !is_grouped) return aggregate_not_allowed(span);
+      ORRERY_TRY(bind(*item.expression));
+      if (item.is_score) set_score_order(item);
+      if (is_grouped || item.is_score || is_computed) continue;
+      const auto* path = std::get_if<Path>(&item.expression->node);
+      if (path == nullptr || query.from.empty()) {
+        return text_error(text_, span, "2206",
+                          "Unsupported ORDER BY clause. ORDER BY item expression could not be "
+                          "mapped to a document path.");
+      }
+      const FromItem& root = query.from.front();
+      if (path->source != root.source || root.is_iteration) {
+        return text_error(text_, span, "",
+                          "Order-by over correlated collections is not supported.");
+      }
+      if (path->source == document_ && context_.sources.steps(*path).empty()) {
+        return text_error(text_, span, "2206",
+                          "Unsupported ORDER BY clause. ORDER BY item expression could not be "
+                          "mapped to a document path.");
+      }
+    }
+    return {};
+  }
+
+  Result<> bind_count(std::optional<RowCount>& count, std::string_view code,
+                      std::string_view what) {
+    if (!count) return {};
+    ORRERY_TRY(bind(*count->written));
+    const auto* literal = std::get_if<Literal>(&count->written->node);
+    const auto wanted = literal == nullptr ? std::nullopt : array_index(literal->value);
+    if (!wanted) {
+      return text_error(text_, count->span, "SC2060",
+                        fmt::format("The value of {} must be an integer, not negative.", what));
+    }
+    if (*wanted > kRowCountMax) {
+      return text_error(text_, count->span, code,
+                        fmt::format("The {} count value exceeds the maximum allowed value.", what));
+    }
+    count->value = *wanted;
+    return {};
+  }
+
+  // ── Groups and aggregates ──
+
+  /// Whatever is written like an item of GROUP BY is its value.
+  bool bind_group_value(Expression& expression) {
+    if (in_aggregate_ || group_->texts.empty()) return false;
+    const bool could_be = !std::holds_alternative<Literal>(expression.node) &&
+                          !std::holds_alternative<Subquery>(expression.node);
+    if (!could_be) return false;
+    const auto found = std::ranges::find(group_->texts, print(expression));
+    if (found == group_->texts.end()) return false;
+    expression.node = GroupValue{static_cast<std::size_t>(found - group_->texts.begin())};
+    return true;
+  }
+
+  Error aggregate_not_allowed(Span span) const {
+    return text_error(text_, span, "SC2101",
+                      "An aggregate function is only allowed in a SELECT list, and not within "
+                      "another aggregate function.");
+  }
+
+  Result<bool> bind_aggregate(Call& call, AggregateKind kind, Expression& expression) {
+    if (group_ == nullptr || in_aggregate_) return aggregate_not_allowed(call.name_span);
+    if (call.arguments.size() != 1) {
+      return text_error(
+          text_, expression.span, "SC2050",
+          fmt::format("The {} function requires 1 argument(s).", to_upper_ascii(call.name)));
+    }
+    in_aggregate_ = true;
+    const auto bound = bind(*call.arguments[0]);
+    in_aggregate_ = false;
+    if (!bound) return Error(bound.error());
+    auto& aggregates = group_->query.aggregates;
+    aggregates.push_back({kind, std::move(call.arguments[0])});
+    expression.node = AggregateValue{aggregates.size() - 1};
+    return false;
+  }
+
+  // ── Names ──
+
+  Result<std::size_t> resolve(const Name& name, Span name_span, Span whole) {
+    for (std::size_t i = names_.size(); i-- > 0;) {
+      if (names_[i].name != name.name) continue;
+      if (group_ != nullptr && !in_aggregate_ && i >= group_->first_name) {
+        return text_error(
+            text_, whole, "SC2102",
+            fmt::format("Property reference '{}' is invalid in the select list because it is not "
+                        "contained in either an aggregate function or the GROUP BY clause.",
+                        text_.substr(whole.begin, whole.end - whole.begin)));
+      }
+      ++references_;
+      return names_[i].source;
+    }
+    return text_error(text_, name_span, "SC2001",
+                      fmt::format("Identifier '{}' could not be resolved.", name.name));
   }
 
   Result<bool> bind_node(Literal&, Expression&) { return true; }
   Result<bool> bind_node(Path&, Expression&) { return false; }
+  Result<bool> bind_node(AggregateValue&, Expression&) { return false; }
+  Result<bool> bind_node(GroupValue&, Expression&) { return false; }
 
   Result<bool> bind_node(Parameter& parameter, Expression& expression) {
-    return text_error(
-        text_, expression.span, "",
-        fmt::format("The parameter '{}' has no value: parameters are not possible here.",
-                    parameter.name));
+    if (context_.parameters == nullptr) {
+      return text_error(
+          text_, expression.span, "",
+          fmt::format("The parameter '{}' has no value: parameters are not possible here.",
+                      parameter.name));
+    }
+    json::Value value(context_.parameters->find(parameter.name));
+    value.own();
+    expression.node = Literal{std::move(value)};
+    return true;
   }
 
   Result<bool> bind_node(Name& name, Expression& expression) {
-    ORRERY_TRY(const std::size_t source, resolve(name, expression.span));
-    expression.node = Path{source, sources_.paths(source).add({})};
+    ORRERY_TRY(const std::size_t source, resolve(name, expression.span, expression.span));
+    expression.node = Path{source, context_.sources.add_path(source, {})};
     return false;
   }
 
@@ -73,7 +328,11 @@ class Binder {
     const auto* name = std::get_if<Name>(&access.base->node);
     std::optional<std::size_t> source;
     if (name != nullptr) {
-      ORRERY_TRY(source, resolve(*name, access.base->span));
+      ORRERY_TRY(source, resolve(*name, access.base->span, expression.span));
+      if (*source == document_) {
+        ORRERY_TRY(const bool was_computed, bind_computed(access));
+        if (was_computed) name = nullptr;
+      }
     }
     bool all_constant = true;
     std::vector<json::Step> path;
@@ -93,7 +352,7 @@ class Binder {
       }
     }
     if (is_path) {
-      expression.node = Path{*source, sources_.paths(*source).add(path)};
+      expression.node = Path{*source, context_.sources.add_path(*source, path)};
       return false;
     }
     ORRERY_TRY(const bool is_constant, bind(*access.base));
@@ -112,29 +371,74 @@ class Binder {
     return index ? std::optional<json::Step>(*index) : std::nullopt;
   }
 
-  Result<bool> bind_node(Call& call, Expression& expression) {
-    if (call.is_udf) {
-      return text_error(text_, call.name_span, "",
-                        fmt::format("The user-defined function '{}' is not allowed here: only an "
-                                    "expression over one document is.",
-                                    call.name));
+  // ── Computed properties ──
+
+  const Settings::Computed* computed_named(const Access& access) const {
+    if (context_.settings == nullptr || in_computed_ || access.steps.empty()) return nullptr;
+    const Access::Step& first = access.steps.front();
+    std::string buffer;
+    std::string_view name = first.name;
+    if (first.computed) {
+      const auto* literal = std::get_if<Literal>(&first.computed->node);
+      if (literal == nullptr || !literal->value.is_string()) return nullptr;
+      name = literal->value.as_string(buffer);
     }
-    if (is_aggregate(call.name)) {
-      return text_error(text_, call.name_span, "SC2101",
-                        fmt::format("The aggregate function {} is not allowed here: only an "
-                                    "expression over one document is.",
-                                    to_upper_ascii(call.name)));
+    const auto& all = context_.settings->computed;
+    const auto found = std::ranges::find(all, name, &Settings::Computed::name);
+    return found == all.end() ? nullptr : &*found;
+  }
+
+  bool is_computed_property(const Expression& expression) const {
+    const auto* access = std::get_if<Access>(&expression.node);
+    return access != nullptr && access->steps.size() == 1 && computed_named(*access) != nullptr;
+  }
+
+  /// Puts the expression of a computed property in place of the document and its name.
+  Result<bool> bind_computed(Access& access) {
+    const Settings::Computed* computed = computed_named(access);
+    if (computed == nullptr) return false;
+    ORRERY_TRY(auto query, Parser(computed->query).parse_query());
+    if (query->selection.kind != Selection::Kind::Value || query->from.size() != 1) {
+      return Error(
+          ErrorCode::BadRequest,
+          fmt::format("The computed property '{}' must be SELECT VALUE … FROM c.", computed->name));
+    }
+    ExpressionPtr expression = std::move(query->selection.items.front().expression);
+    in_computed_ = true;
+    const std::string_view text = std::exchange(text_, computed->query);
+    Group* const group = std::exchange(group_, nullptr);
+    names_.push_back({query->from.front().alias, document_});
+    const auto bound = bind(*expression);
+    names_.pop_back();
+    group_ = group;
+    text_ = text;
+    in_computed_ = false;
+    if (!bound) return Error(bound.error());
+    access.base = std::move(expression);
+    access.steps.erase(access.steps.begin());
+    return true;
+  }
+
+  // ── Calls ──
+
+  Result<bool> bind_node(Call& call, Expression& expression) {
+    if (call.is_udf) return bind_udf(call);
+    if (const auto kind = find_aggregate(call.name)) {
+      return bind_aggregate(call, *kind, expression);
+    }
+    const std::string name = to_upper_ascii(call.name);
+    if (name == kDocumentId.name) return bind_document_id(call, expression);
+    if (!ranks_ && (name == "FULLTEXTSCORE" || name == "RRF")) {
+      return text_error(
+          text_, call.name_span, "",
+          fmt::format("The {} function is only allowed in an ORDER BY RANK clause.", call.name));
     }
     call.function = find_function(call.name);
     if (call.function == nullptr) {
       return text_error(text_, call.name_span, "SC2005",
                         fmt::format("'{}' is not a recognized built-in function name.", call.name));
     }
-    const std::size_t count = call.arguments.size();
-    const std::size_t max = call.function->arguments_max;
-    if (count < call.function->arguments_min || (max != kAnyNumber && count > max)) {
-      return text_error(text_, expression.span, "SC2050", argument_count_message(*call.function));
-    }
+    ORRERY_TRY(check_count(call, expression));
     if (call.function->name == "IIF") {
       // Only the branch that is taken needs a value.
       Conditional conditional;
@@ -143,7 +447,66 @@ class Binder {
       expression.node = std::move(conditional);
       return bind_node(std::get<Conditional>(expression.node), expression);
     }
-    return bind_all(call.arguments);
+    ORRERY_TRY(const bool all_constant, bind_all(call.arguments));
+    append_hidden_argument(call, context_.sources, document_, context_.settings);
+    return all_constant && call.function->kind != Function::Kind::PerRow;
+  }
+
+  Result<> check_count(const Call& call, const Expression& expression) const {
+    const std::size_t count = call.arguments.size();
+    const std::size_t max = call.function->arguments_max;
+    if (count >= call.function->arguments_min && (max == kAnyNumber || count <= max)) return {};
+    return text_error(text_, expression.span, "SC2050", argument_count_message(*call.function));
+  }
+
+  Result<bool> bind_udf(Call& call) {
+    const UserFunctions* functions =
+        context_.settings == nullptr ? nullptr : context_.settings->user_functions;
+    if (functions == nullptr || !functions->has(call.name)) {
+      return text_error(
+          text_, call.name_span, "",
+          fmt::format("The user-defined function '{}' does not exist here.", call.name));
+    }
+    ORRERY_TRY(bind_all(call.arguments));
+    return false;
+  }
+
+  Result<bool> bind_document_id(Call& call, Expression& expression) {
+    call.function = &kDocumentId;
+    ORRERY_TRY(check_count(call, expression));
+    const auto* name = std::get_if<Name>(&call.arguments[0]->node);
+    if (name != nullptr) {
+      ORRERY_TRY(const std::size_t source,
+                 resolve(*name, call.arguments[0]->span, expression.span));
+      if (source == document_) {
+        const json::Step rid[] = {std::string("_rid")};
+        call.arguments[0]->node = Path{source, context_.sources.add_path(source, rid)};
+        return false;
+      }
+    }
+    return text_error(text_, call.arguments[0]->span, "",
+                      "The argument of DOCUMENTID must be the alias of the container.");
+  }
+
+  // ── Operators ──
+
+  Result<bool> bind_all(std::vector<ExpressionPtr>& expressions) {
+    bool all_constant = true;
+    for (ExpressionPtr& expression : expressions) {
+      ORRERY_TRY(const bool is_constant, bind(*expression));
+      all_constant = all_constant && is_constant;
+    }
+    return all_constant;
+  }
+
+  template <typename... More>
+  Result<bool> bind_each(Expression& first, More&... more) {
+    ORRERY_TRY(bool all_constant, bind(first));
+    if constexpr (sizeof...(more) > 0) {
+      ORRERY_TRY(const bool others, bind_each(more...));
+      all_constant = all_constant && others;
+    }
+    return all_constant;
   }
 
   Result<bool> bind_node(Unary& unary, Expression&) { return bind(*unary.operand); }
@@ -200,40 +563,49 @@ class Binder {
     return all_constant;
   }
 
-  Result<std::size_t> resolve(const Name& name, Span span) const {
-    if (const auto source = sources_.find(name.name)) return *source;
-    return text_error(text_, span, "SC2001",
-                      fmt::format("Identifier '{}' could not be resolved.", name.name));
+  Result<bool> bind_node(Subquery& subquery, Expression&) {
+    ORRERY_TRY(bind_query(*subquery.query, false, false));
+    return false;
   }
 
-  static std::string argument_count_message(const Function& function) {
-    const int min = function.arguments_min;
-    const int max = function.arguments_max;
-    const std::string count = max == kAnyNumber ? fmt::format("at least {}", min)
-                              : min == max      ? fmt::format("{}", min)
-                                                : fmt::format("{} to {}", min, max);
-    return fmt::format("The {} function requires {} argument(s).", function.name, count);
-  }
+  static constexpr std::size_t kNoSource = SIZE_MAX;
 
-  Sources& sources_;
+  BindContext& context_;
   std::string_view text_;
+  std::vector<BoundName> names_;      // The innermost last.
+  std::size_t document_ = kNoSource;  // The source that is the document of a whole query.
+  Group* group_ = nullptr;            // Of the select list that is being bound.
+  bool in_aggregate_ = false;
+  bool in_computed_ = false;
+  bool ranks_ = false;
+  std::size_t references_ = 0;  // How many names have been resolved.
 };
 
 }  // namespace
 
 Sources::Sources(std::span<const std::string_view> aliases) {
-  for (const std::string_view alias : aliases) sources_.push_back({std::string(alias), {}});
+  for (const std::string_view alias : aliases) add(std::string(alias));
 }
 
-std::optional<std::size_t> Sources::find(std::string_view alias) const {
-  const auto found = std::ranges::find(sources_, alias, &Source::alias);
-  if (found == sources_.end()) return std::nullopt;
-  return static_cast<std::size_t>(found - sources_.begin());
+std::size_t Sources::add(std::string alias) {
+  sources_.push_back({std::move(alias), {}, {}});
+  return sources_.size() - 1;
 }
 
-Result<> bind(Expression& expression, Sources& sources, std::string_view text) {
-  ORRERY_TRY([[maybe_unused]] const bool is_constant, Binder(sources, text).bind(expression));
+std::size_t Sources::add_path(std::size_t source, std::span<const json::Step> path) {
+  Source& of = sources_[source];
+  const std::size_t slot = of.paths.add(path);
+  if (slot == of.steps.size()) of.steps.emplace_back(path.begin(), path.end());
+  return slot;
+}
+
+Result<> bind(Expression& expression, BindContext& context) {
+  ORRERY_TRY([[maybe_unused]] const bool is_constant, Binder(context).bind(expression));
   return {};
+}
+
+Result<> bind_query(Query& query, BindContext& context) {
+  return Binder(context).bind_query(query, true, true);
 }
 
 }  // namespace orrery::query

@@ -1,4 +1,4 @@
-// Resolving what an expression names: sources, parameters, functions.
+// Resolving what a tree names: sources, parameters, functions, aggregates, group keys.
 #pragma once
 
 #include <cstddef>
@@ -11,32 +11,62 @@
 #include "base/result.h"
 #include "json/path.h"
 #include "query/ast.h"
+#include "query/settings.h"
 
 namespace orrery::query {
 
-/// The documents that an expression is over, by their aliases, and what it reads of each.
+/// Everything that a tree reads from: documents, elements of arrays, rows of subqueries, all of the
+/// whole tree in one list. Of each, the paths that are read of it.
 class Sources {
  public:
+  Sources() = default;
+  /// Documents with these aliases.
   explicit Sources(std::span<const std::string_view> aliases);
 
   std::size_t size() const { return sources_.size(); }
-  std::optional<std::size_t> find(std::string_view alias) const;
-  json::PathSet& paths(std::size_t source) { return sources_[source].paths; }
+  /// A new one.
+  std::size_t add(std::string alias);
+  const std::string& alias(std::size_t source) const { return sources_[source].alias; }
   const json::PathSet& paths(std::size_t source) const { return sources_[source].paths; }
+  /// The slot of a path of a source, the same for the same path.
+  std::size_t add_path(std::size_t source, std::span<const json::Step> path);
+  /// The path that has this slot.
+  const std::vector<json::Step>& steps(const Path& path) const {
+    return sources_[path.source].steps[path.slot];
+  }
 
  private:
   struct Source {
     std::string alias;
     json::PathSet paths;
+    std::vector<std::vector<json::Step>> steps;  ///< by slot
   };
   std::vector<Source> sources_;
 };
 
-/// Binds `expression` in place, for a per-document expression: names become paths of `sources`,
-/// calls find their functions, and what is constant is computed once. `text` is what it was parsed
-/// from, for errors: SC2001 an unknown name, SC2005 an unknown function, SC2050 a wrong number of
-/// arguments, SC2101 an aggregate; UDFs and parameters (nobody could give them a value) are refused
-/// too.
-Result<> bind(Expression& expression, Sources& sources, std::string_view text);
+/// Where names are looked up, and what may be used.
+struct BindContext {
+  Sources& sources;
+  std::string_view text;  ///< what the tree was parsed from, for errors
+  /// Null: parameters are refused, since nobody could give them a value.
+  const Parameters* parameters = nullptr;
+  const Settings* settings = nullptr;  ///< null: none
+};
+
+/// Binds an expression over documents, in place: names become paths of the sources, calls find
+/// their functions, and what is constant is computed once. Errors in the form of text_error: SC2001
+/// an unknown name, SC2005 an unknown function, SC2050 a wrong number of arguments, SC2101 an
+/// aggregate where none may be, and the others of bind_query.
+Result<> bind(Expression& expression, BindContext& context);
+
+/// Binds a query whose first source is the container: any name stands for it. Its document is the
+/// source 0. Without FROM there is no source at all.
+///
+/// Refuses also what is only wrong in a whole query: SC2022 names twice, SC2041 * with GROUP BY,
+/// SC2060 to SC2062 counts, SC2101 and SC2102 aggregates, 2206 what cannot be ordered by, ORDER BY
+/// in subqueries, more JOINs than kJoinsMax.
+Result<> bind_query(Query& query, BindContext& context);
+
+inline constexpr std::size_t kJoinsMax = 10;
 
 }  // namespace orrery::query

@@ -8,6 +8,7 @@
 #include "json/order.h"
 #include "query/arithmetic.h"
 #include "query/functions.h"
+#include "query/rows.h"
 
 namespace orrery::query {
 namespace {
@@ -116,7 +117,7 @@ Value arithmetic(BinaryOperator op, Number a, Number b) {
 
 class Evaluation {
  public:
-  explicit Evaluation(const Row& row) : row_(row) {}
+  explicit Evaluation(Frame& frame) : frame_(frame), row_(frame.row) {}
 
   const Value& of(const Expression& expression, Value& scratch) {
     return std::visit([&](const auto& node) -> const Value& { return of_node(node, scratch); },
@@ -166,7 +167,17 @@ class Evaluation {
     return scratch = std::move(at);
   }
 
+  const Value& of_node(const AggregateValue& aggregate, Value&) {
+    return frame_.aggregates[aggregate.slot];
+  }
+  const Value& of_node(const GroupValue& group, Value&) { return frame_.group[group.slot]; }
+
+  const Value& of_node(const Subquery& subquery, Value& scratch) {
+    return scratch = subquery_value(subquery, frame_);
+  }
+
   const Value& of_node(const Call& call, Value& scratch) {
+    if (call.is_udf) return of_udf(call, scratch);
     const std::size_t count = call.arguments.size();
     boost::container::small_vector<Value, 3> scratches(count);
     boost::container::small_vector<const Value*, 3> arguments(count);
@@ -176,7 +187,27 @@ class Evaluation {
         return scratch = Value();
       }
     }
-    scratch = call.function->call({arguments.data(), count});
+    static const Surroundings kNone;
+    const Function& function = *call.function;
+    scratch = function.call_in == nullptr
+                  ? function.call({arguments.data(), count})
+                  : function.call_in({arguments.data(), count},
+                                     frame_.surroundings ? *frame_.surroundings : kNone);
+    return metered(scratch);
+  }
+
+  const Value& of_udf(const Call& call, Value& scratch) {
+    std::vector<Value> values;
+    std::vector<const Value*> arguments;
+    for (const ExpressionPtr& argument : call.arguments) values.push_back(taken(*argument));
+    for (const Value& value : values) arguments.push_back(&value);
+    auto result = frame_.user_functions->call(call.name, arguments);
+    if (!result) {
+      frame_.failure = result.error();
+      return scratch = Value();
+    }
+    scratch = std::move(*result);
+    scratch.own();
     return metered(scratch);
   }
 
@@ -336,32 +367,43 @@ class Evaluation {
 
   /// Counts what was made. A short text can ask for a lot, again and again.
   const Value& metered(Value& made) {
-    made_bytes_ += made.owned_weight();
-    if (made_bytes_ > kMadeBytesMax) made = Value();
+    frame_.made_bytes += made.owned_weight();
+    if (frame_.made_bytes > kMadeBytesMax) made = Value();
     return made;
   }
 
+  Frame& frame_;
   const Row& row_;
-  std::size_t made_bytes_ = 0;
 };
 
 }  // namespace
 
-Row::Row(const Sources& sources, std::span<const Value> documents) {
-  ORRERY_ASSERT(documents.size() == sources.size());
+Row::Row(const Sources& sources) : sources_(&sources) {
   std::size_t count = 0;
   for (std::size_t i = 0; i < sources.size(); ++i) {
     begin_.push_back(count);
     count += sources.paths(i).size();
   }
   found_.resize(count);
-  for (std::size_t i = 0; i < sources.size(); ++i) {
-    sources.paths(i).read(documents[i], {found_.data() + begin_[i], sources.paths(i).size()});
-  }
 }
 
-const Value& evaluate(const Expression& expression, const Row& row, Value& scratch) {
-  return Evaluation(row).of(expression, scratch);
+void Row::set(std::size_t source, const Value& document) {
+  const json::PathSet& paths = sources_->paths(source);
+  paths.read(document, {found_.data() + begin_[source], paths.size()});
+}
+
+Frame::Frame(const Sources& sources, std::span<const Value> documents) : row(sources) {
+  ORRERY_ASSERT(documents.size() <= sources.size());
+  for (std::size_t i = 0; i < documents.size(); ++i) row.set(i, documents[i]);
+}
+
+const Value& evaluate(const Expression& expression, Frame& frame, Value& scratch) {
+  return Evaluation(frame).of(expression, scratch);
+}
+
+bool is_true(const Expression& expression, Frame& frame) {
+  Value scratch;
+  return evaluate(expression, frame, scratch).is_true();
 }
 
 std::optional<std::uint64_t> array_index(const Value& value) {

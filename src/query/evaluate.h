@@ -7,24 +7,29 @@
 
 #include <boost/container/small_vector.hpp>
 
+#include "base/error.h"
 #include "json/value.h"
 #include "query/ast.h"
 #include "query/bind.h"
 
 namespace orrery::query {
 
-/// The documents of one row, as far as an expression reads them: one pass over each.
+/// The documents, elements and rows of subqueries that an expression is evaluated over, as far as
+/// it reads them: one pass over each.
 class Row {
  public:
   /// For expressions without sources.
   Row() = default;
-  /// One document for each source, in their order; undefined where there is none. Refers to what
-  /// the documents refer to.
-  Row(const Sources& sources, std::span<const json::Value> documents);
+  /// With all sources undefined.
+  explicit Row(const Sources& sources);
+
+  /// The source is this from now on. Refers to what the document refers to.
+  void set(std::size_t source, const json::Value& document);
 
   const json::Value& at(const Path& path) const { return found_[begin_[path.source] + path.slot]; }
 
  private:
+  const Sources* sources_ = nullptr;
   boost::container::small_vector<json::Value, 8> found_;
   boost::container::small_vector<std::size_t, 2> begin_;  ///< of each source, in found_
 };
@@ -32,9 +37,41 @@ class Row {
 /// Strings that one evaluation makes may have so many bytes in all; beyond that they are undefined.
 inline constexpr std::size_t kMadeBytesMax = std::size_t{16} << 20;
 
+/// How many rows the subqueries of one row may have: a short text can nest loops over a large
+/// document.
+inline constexpr std::uint64_t kSubqueryRowsMax = 1'000'000;
+
+/// What an evaluation stands on. One thread's.
+struct Frame {
+  Frame() = default;
+  explicit Frame(const Sources& sources) : row(sources) {}
+  /// Over documents, one for each source, in their order; undefined where there is none.
+  Frame(const Sources& sources, std::span<const json::Value> documents);
+
+  /// Another row begins: what was spent for the last one does not count any more.
+  void begin_row() {
+    made_bytes = 0;
+    subquery_rows = 0;
+  }
+
+  Row row;
+  const Surroundings* surroundings = nullptr;  ///< null: none
+  const UserFunctions* user_functions = nullptr;
+  /// Of the grouped query whose select list is evaluated.
+  std::span<const json::Value> aggregates;
+  std::span<const json::Value> group;
+
+  std::size_t made_bytes = 0;
+  std::uint64_t subquery_rows = 0;
+  std::optional<Error> failure;  ///< what ends the query: a user-defined function, a limit
+};
+
 /// Never fails: what makes no sense is undefined. The value is in `scratch`, or in the expression
 /// or the row, and refers to nothing else. Threads may share the expression.
-const json::Value& evaluate(const Expression& expression, const Row& row, json::Value& scratch);
+const json::Value& evaluate(const Expression& expression, Frame& frame, json::Value& scratch);
+
+/// Whether it is true: not false, not undefined, not anything else.
+bool is_true(const Expression& expression, Frame& frame);
 
 /// A number that is the place of an element: an integer, not negative.
 std::optional<std::uint64_t> array_index(const json::Value& value);

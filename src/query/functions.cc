@@ -8,8 +8,12 @@
 namespace orrery::query {
 namespace {
 
-constexpr std::string_view kAggregates[] = {"AVG",     "COUNT", "COUNTIF", "MAKELIST",
-                                            "MAKESET", "MAX",   "MIN",     "SUM"};
+constexpr std::pair<std::string_view, AggregateKind> kAggregates[] = {
+    {"AVG", AggregateKind::Avg},         {"COUNT", AggregateKind::Count},
+    {"COUNTIF", AggregateKind::CountIf}, {"MAKELIST", AggregateKind::MakeList},
+    {"MAKESET", AggregateKind::MakeSet}, {"MAX", AggregateKind::Max},
+    {"MIN", AggregateKind::Min},         {"SUM", AggregateKind::Sum},
+};
 
 /// Other spellings of the same functions.
 constexpr std::pair<std::string_view, std::string_view> kAliases[] = {
@@ -32,7 +36,8 @@ using Table = std::unordered_map<std::string_view, const Function*>;
 Table make_table() {
   Table table;
   for (const auto part :
-       {type_functions(), text_functions(), math_functions(), array_functions()}) {
+       {type_functions(), text_functions(), math_functions(), array_functions(), date_functions(),
+        regex_functions(), spatial_functions(), full_text_functions(), vector_functions()}) {
     for (const Function& function : part) table.emplace(function.name, &function);
   }
   for (const auto& [alias, name] : kAliases) table.emplace(alias, table.at(name));
@@ -47,8 +52,10 @@ const Function* find_function(std::string_view name) {
   return found == table.end() ? nullptr : found->second;
 }
 
-bool is_aggregate(std::string_view name) {
-  return std::ranges::find(kAggregates, to_upper_ascii(name)) != std::end(kAggregates);
+std::optional<AggregateKind> find_aggregate(std::string_view name) {
+  const auto found = std::ranges::find(kAggregates, to_upper_ascii(name),
+                                       &std::pair<std::string_view, AggregateKind>::first);
+  return found == std::end(kAggregates) ? std::nullopt : std::optional(found->second);
 }
 
 }  // namespace orrery::query

@@ -1,6 +1,7 @@
 // Functions of numbers.
 #include <cmath>
 #include <numbers>
+#include <random>
 
 #include "query/arithmetic.h"
 #include "query/functions.h"
@@ -77,6 +78,12 @@ Value log(Arguments arguments) {
   if (arguments.size() == 1) return Value::number(std::log(number));
   if (!arguments[1]->is_number()) return {};
   return Value::number(std::log(number) / std::log(arguments[1]->as_number().real));
+}
+
+/// From 0 to below 1, in steps of 2⁻⁵³.
+Value random_number(Arguments) {
+  thread_local std::mt19937_64 generator(std::random_device{}());
+  return Value::number(std::ldexp(static_cast<double>(generator() >> 11), -53));
 }
 
 Value pi(Arguments) { return Value::number(std::numbers::pi); }
@@ -209,6 +216,7 @@ constexpr Function kFunctions[] = {
     {"PI", 0, 0, pi},
     {"POWER", 2, 2, real_of_two<power>},
     {"RADIANS", 1, 1, real_of<radians>},
+    {"RAND", 0, 0, random_number, false, Function::Kind::PerRow},
     {"ROUND", 1, 2, round},
     {"SIGN", 1, 1, sign},
     {"SIN", 1, 1, real_of<sin>},

@@ -1,5 +1,6 @@
 #include "query/functions.h"
 
+#include <algorithm>
 #include <string>
 
 #include <gtest/gtest.h>
@@ -245,6 +246,23 @@ TEST(Functions, Mathematics) {
           {"ACOS(2) = ACOS(2)", "false"}});
 }
 
+TEST(Functions, RandomNumbersAreFromZeroToBelowOneAndNotTheSame) {
+  ASSERT_NE(find_function("RAND"), nullptr);
+  EXPECT_EQ(find_function("RAND")->kind, Function::Kind::PerRow);
+  double smallest = 1;
+  double largest = 0;
+  for (int i = 0; i < 1000; ++i) {
+    const double number = std::stod(evaluated("RAND()"));
+    ASSERT_GE(number, 0);
+    ASSERT_LT(number, 1);
+    smallest = std::min(smallest, number);
+    largest = std::max(largest, number);
+  }
+  // Were they not spread out, this would fail once in 10^45 runs.
+  EXPECT_LT(smallest, 0.1);
+  EXPECT_GT(largest, 0.9);
+}
+
 TEST(Functions, IntegersWrapAround) {
   expect({{"IntAdd(7, 5)", "12"},
           {"IntAdd(9223372036854775807, 1)", "-9223372036854775808"},
@@ -348,6 +366,19 @@ TEST(Functions, Choosing) {
           {"ObjectToArray({p: 1}, 'name')", R"([{"name":"p","v":1}])"},
           {"ObjectToArray({p: 1}, 'name', 'val')", R"([{"name":"p","val":1}])"},
           {"ObjectToArray(c.a)", "-"}});
+}
+
+TEST(Functions, AggregatesAreKnownByName) {
+  EXPECT_EQ(find_aggregate("count"), AggregateKind::Count);
+  EXPECT_EQ(find_aggregate("CountIf"), AggregateKind::CountIf);
+  EXPECT_EQ(find_aggregate("AVG"), AggregateKind::Avg);
+  EXPECT_EQ(find_aggregate("SUM"), AggregateKind::Sum);
+  EXPECT_EQ(find_aggregate("Min"), AggregateKind::Min);
+  EXPECT_EQ(find_aggregate("MAX"), AggregateKind::Max);
+  EXPECT_EQ(find_aggregate("MakeList"), AggregateKind::MakeList);
+  EXPECT_EQ(find_aggregate("MakeSet"), AggregateKind::MakeSet);
+  EXPECT_EQ(find_aggregate("ABS"), std::nullopt);
+  EXPECT_EQ(find_aggregate(""), std::nullopt);
 }
 
 TEST(Functions, AnUndefinedArgumentMakesTheResultUndefined) {

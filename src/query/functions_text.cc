@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "protocol/utf8.h"
-#include "query/arithmetic.h"
+#include "query/arguments.h"
 #include "query/evaluate.h"
 #include "query/find.h"
 #include "query/functions.h"
@@ -18,33 +18,6 @@ using json::Reader;
 using json::Value;
 
 constexpr std::size_t kReplicatedMax = 10'000;
-
-/// The arguments that are strings, in this order. Nothing if one of them is none.
-class Texts {
- public:
-  Texts(Arguments arguments, std::size_t count) : texts_(count), buffers_(count) {
-    for (std::size_t i = 0; i < count; ++i) {
-      if (!arguments[i]->is_string()) {
-        texts_.clear();
-        return;
-      }
-      texts_[i] = arguments[i]->as_string(buffers_[i]);
-    }
-  }
-  explicit operator bool() const { return !texts_.empty(); }
-  std::string_view operator[](std::size_t i) const { return texts_[i]; }
-
- private:
-  boost::container::small_vector<std::string_view, 3> texts_;
-  boost::container::small_vector<std::string, 3> buffers_;
-};
-
-std::optional<std::int64_t> integer_of(const Value& value) {
-  if (!value.is_number()) return std::nullopt;
-  return integral(value.as_number());
-}
-
-Value made(std::string_view text) { return Value::string(std::string(text)); }
 
 Value counted(std::size_t count) { return Value::number(static_cast<std::int64_t>(count)); }
 

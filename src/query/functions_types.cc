@@ -42,7 +42,7 @@ Value is_integer(Arguments arguments) {
 Value is_date_time(Arguments arguments) {
   std::string buffer;
   return Value::boolean(arguments[0]->is_string() &&
-                        is_date_time_text(arguments[0]->as_string(buffer)));
+                        parse_date_time(arguments[0]->as_string(buffer)));
 }
 
 constexpr Function kFunctions[] = {

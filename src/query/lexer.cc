@@ -46,19 +46,99 @@ constexpr std::pair<std::string_view, Keyword> kKeywords[] = {
     {"WITH", Keyword::With},
 };
 static_assert(std::ranges::is_sorted(kKeywords, {}, &std::pair<std::string_view, Keyword>::first));
-constexpr std::size_t kKeywordSizeMax = 9;
 
-// Longer ones ahead of those that they begin with.
-constexpr std::string_view kSymbols[] = {
-    ">>>", "<<", ">>", "<=", ">=", "<>", "!=", "||", "??", "=", "<", ">", "+", "-", "*", "/",
-    "%",   "&",  "|",  "^",  "~",  "?",  ":",  ",",  ".",  "(", ")", "[", "]", "{", "}"};
+constexpr char to_upper(char c) {
+  return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+}
+
+/// Where in kKeywords those begin that begin with A, B, …; and where the last ones end.
+constexpr auto kFirstKeywords = [] {
+  std::array<std::uint8_t, 27> firsts{};
+  for (std::size_t letter = 0; letter < firsts.size(); ++letter) {
+    while (firsts[letter] < std::size(kKeywords) &&
+           kKeywords[firsts[letter]].first[0] < static_cast<char>('A' + letter)) {
+      ++firsts[letter];
+    }
+  }
+  return firsts;
+}();
 
 Keyword keyword_of(std::string_view word) {
-  if (word.size() > kKeywordSizeMax) return Keyword::None;
-  const std::string upper = to_upper_ascii(word);
-  const auto found = std::ranges::lower_bound(kKeywords, std::string_view(upper), {},
-                                              &std::pair<std::string_view, Keyword>::first);
-  return found != std::end(kKeywords) && found->first == upper ? found->second : Keyword::None;
+  const auto letter = static_cast<std::size_t>(to_upper(word.front()) - 'A');
+  if (letter >= kFirstKeywords.size() - 1) return Keyword::None;
+  for (std::size_t i = kFirstKeywords[letter]; i < kFirstKeywords[letter + 1]; ++i) {
+    const auto& [text, keyword] = kKeywords[i];
+    if (text.size() == word.size() && std::ranges::equal(text, word, {}, {}, to_upper)) {
+      return keyword;
+    }
+  }
+  return Keyword::None;
+}
+
+/// The symbol that `text` begins with, and how many characters it has.
+std::pair<Symbol, std::size_t> symbol_of(std::string_view text) {
+  const char second = text.size() > 1 ? text[1] : '\0';
+  switch (text.front()) {
+    case '>':
+      if (second == '>' && text.size() > 2 && text[2] == '>') {
+        return {Symbol::ShiftRightUnsigned, 3};
+      }
+      if (second == '>') return {Symbol::ShiftRight, 2};
+      if (second == '=') return {Symbol::GreaterOrEqual, 2};
+      return {Symbol::Greater, 1};
+    case '<':
+      if (second == '<') return {Symbol::ShiftLeft, 2};
+      if (second == '=') return {Symbol::LessOrEqual, 2};
+      if (second == '>') return {Symbol::LessOrGreater, 2};
+      return {Symbol::Less, 1};
+    case '!':
+      if (second == '=') return {Symbol::NotEqual, 2};
+      return {Symbol::None, 0};
+    case '|':
+      if (second == '|') return {Symbol::Concat, 2};
+      return {Symbol::Bar, 1};
+    case '?':
+      if (second == '?') return {Symbol::Coalesce, 2};
+      return {Symbol::Question, 1};
+    case '=':
+      return {Symbol::Equal, 1};
+    case '+':
+      return {Symbol::Plus, 1};
+    case '-':
+      return {Symbol::Minus, 1};
+    case '*':
+      return {Symbol::Star, 1};
+    case '/':
+      return {Symbol::Slash, 1};
+    case '%':
+      return {Symbol::Percent, 1};
+    case '&':
+      return {Symbol::Ampersand, 1};
+    case '^':
+      return {Symbol::Caret, 1};
+    case '~':
+      return {Symbol::Tilde, 1};
+    case ':':
+      return {Symbol::Colon, 1};
+    case ',':
+      return {Symbol::Comma, 1};
+    case '.':
+      return {Symbol::Dot, 1};
+    case '(':
+      return {Symbol::OpenParenthesis, 1};
+    case ')':
+      return {Symbol::CloseParenthesis, 1};
+    case '[':
+      return {Symbol::OpenBracket, 1};
+    case ']':
+      return {Symbol::CloseBracket, 1};
+    case '{':
+      return {Symbol::OpenBrace, 1};
+    case '}':
+      return {Symbol::CloseBrace, 1};
+    default:
+      return {Symbol::None, 0};
+  }
 }
 
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
@@ -128,9 +208,7 @@ std::size_t append_escape(std::string& out, std::string_view escape) {
 
 std::string to_upper_ascii(std::string_view text) {
   std::string upper(text);
-  for (char& c : upper) {
-    if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
-  }
+  for (char& c : upper) c = to_upper(c);
   return upper;
 }
 
@@ -153,7 +231,7 @@ Result<> check_text(std::string_view text) {
 }
 
 bool Token::is_word(std::string_view upper) const {
-  return kind == Kind::Identifier && text.size() == upper.size() && to_upper_ascii(text) == upper;
+  return kind == Kind::Identifier && std::ranges::equal(upper, text, {}, {}, to_upper);
 }
 
 Token Lexer::token(Token::Kind kind, std::size_t begin) const {
@@ -210,13 +288,12 @@ Result<Token> Lexer::next() {
   if (is_digit(c)) return read_number();
   if (c == '\'' || c == '"') return read_string();
   if (c == '@') return read_parameter();
-  if (after_word(at_) > at_) return read_word();
-  return read_symbol();
+  const std::size_t end = after_word(at_);
+  return end > at_ ? read_word(end) : read_symbol();
 }
 
-Token Lexer::read_word() {
-  const std::size_t begin = at_;
-  at_ = after_word(at_);
+Result<Token> Lexer::read_word(std::size_t end) {
+  const std::size_t begin = std::exchange(at_, end);
   const Keyword keyword = keyword_of(text_.substr(begin, at_ - begin));
   Token result =
       token(keyword == Keyword::None ? Token::Kind::Identifier : Token::Kind::Keyword, begin);
@@ -235,10 +312,12 @@ Result<Token> Lexer::read_parameter() {
 
 Result<Token> Lexer::read_symbol() {
   const std::size_t begin = at_;
-  for (const std::string_view symbol : kSymbols) {
-    if (!text_.substr(begin).starts_with(symbol)) continue;
-    at_ += symbol.size();
-    return token(Token::Kind::Symbol, begin);
+  const auto [symbol, size] = symbol_of(text_.substr(begin));
+  if (size > 0) {
+    at_ += size;
+    Token result = token(Token::Kind::Symbol, begin);
+    result.symbol = symbol;
+    return result;
   }
   return invalid_token(begin, begin + std::max<std::size_t>(decode_utf8(text_, begin).size, 1));
 }

@@ -22,6 +22,17 @@ enum class Keyword : std::uint8_t {
 };
 // clang-format on
 
+/// Operators, commas, brackets.
+// clang-format off
+enum class Symbol : std::uint8_t {
+  None,
+  ShiftRightUnsigned, ShiftLeft, ShiftRight, LessOrEqual, GreaterOrEqual, LessOrGreater, NotEqual,
+  Concat, Coalesce, Equal, Less, Greater, Plus, Minus, Star, Slash, Percent, Ampersand, Bar, Caret,
+  Tilde, Question, Colon, Comma, Dot, OpenParenthesis, CloseParenthesis, OpenBracket, CloseBracket,
+  OpenBrace, CloseBrace,
+};
+// clang-format on
+
 struct Token {
   enum class Kind : std::uint8_t {
     End,
@@ -30,17 +41,19 @@ struct Token {
     Parameter,  ///< with its @
     String,
     Number,
-    Symbol,  ///< an operator, comma, bracket, …
+    Symbol,
   };
   Kind kind = Kind::End;
   Keyword keyword = Keyword::None;
+  query::Symbol symbol = query::Symbol::None;
   Span span;
   std::string_view text;  ///< as it is written
   std::string string;     ///< the characters of a string
   json::Number number;
 
   bool is(Keyword word) const { return kind == Kind::Keyword && keyword == word; }
-  bool is(std::string_view symbol) const { return kind == Kind::Symbol && text == symbol; }
+  bool is(query::Symbol other) const { return kind == Kind::Symbol && symbol == other; }
+  bool is_identifier() const { return kind == Kind::Identifier; }
   bool is_end() const { return kind == Kind::End; }
   /// A word that is not reserved, whatever its case. `upper` is in upper case.
   bool is_word(std::string_view upper) const;
@@ -66,7 +79,7 @@ class Lexer {
   Result<Token> read_number();
   Result<Token> read_parameter();
   Result<Token> read_symbol();
-  Token read_word();
+  Result<Token> read_word(std::size_t end);
   std::size_t after_word(std::size_t at) const;
   Error invalid_token(std::size_t begin, std::size_t end) const;
 

@@ -16,7 +16,8 @@ Result<Predicate> Predicate::parse(std::string_view text,
   ORRERY_TRY(check_text(text));
   auto bound = std::make_shared<Bound>(Sources(aliases), nullptr);
   ORRERY_TRY(bound->expression, Parser(text).parse_expression());
-  ORRERY_TRY(bind(*bound->expression, bound->sources, text));
+  BindContext context{.sources = bound->sources, .text = text};
+  ORRERY_TRY(bind(*bound->expression, context));
   return Predicate(std::move(bound));
 }
 
@@ -25,14 +26,14 @@ Result<Predicate> Predicate::parse_condition(std::string_view text) {
   ORRERY_TRY(auto condition, Parser(text).parse_condition());
   const std::string_view alias = condition.alias;
   auto bound = std::make_shared<Bound>(Sources({&alias, 1}), std::move(condition.where));
-  ORRERY_TRY(bind(*bound->expression, bound->sources, text));
+  BindContext context{.sources = bound->sources, .text = text};
+  ORRERY_TRY(bind(*bound->expression, context));
   return Predicate(std::move(bound));
 }
 
 bool Predicate::matches(std::span<const json::Value> documents) const {
-  const Row row(bound_->sources, documents);
-  json::Value scratch;
-  return evaluate(*bound_->expression, row, scratch).is_true();
+  Frame frame(bound_->sources, documents);
+  return is_true(*bound_->expression, frame);
 }
 
 }  // namespace orrery::query

@@ -43,8 +43,9 @@ Result<Projection> Projection::parse(std::string_view text,
   ORRERY_TRY(check_text(text));
   auto bound = std::make_shared<Bound>(Sources(aliases), Selection(), std::string(reserved));
   ORRERY_TRY(bound->selection, Parser(text).parse_selection());
+  BindContext context{.sources = bound->sources, .text = text};
   for (Selection::Item& item : bound->selection.items) {
-    ORRERY_TRY(bind(*item.expression, bound->sources, text));
+    ORRERY_TRY(bind(*item.expression, context));
     if (!reserved.empty() && item.name == reserved) {
       return text_error(
           text, item.span, "SC2022",
@@ -65,11 +66,11 @@ bool Projection::append_object(std::string& out, std::span<const json::Value> do
         .append_to(out);
     return true;
   }
-  const Row row(bound_->sources, documents);
+  Frame frame(bound_->sources, documents);
   const std::size_t begin = out.size();
   if (selection.kind == Selection::Kind::Value) {
     json::Value scratch;
-    const json::Value& value = evaluate(*selection.items.front().expression, row, scratch);
+    const json::Value& value = evaluate(*selection.items.front().expression, frame, scratch);
     const json::Value object = object_of_value(value, bound_->reserved);
     if (object.weight() > kBytesMax) return false;
     object.append_to(out);
@@ -79,7 +80,7 @@ bool Projection::append_object(std::string& out, std::span<const json::Value> do
   out += '{';
   for (const Selection::Item& item : selection.items) {
     json::Value scratch;
-    const json::Value& value = evaluate(*item.expression, row, scratch);
+    const json::Value& value = evaluate(*item.expression, frame, scratch);
     if (value.is_undefined()) continue;
     weight += item.name.size() + value.weight();
     if (weight > kBytesMax) {

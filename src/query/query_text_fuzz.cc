@@ -1,12 +1,16 @@
-// Whatever somebody sends as a filter, a condition or a list: it is refused with a place within the
-// text, or it says the same of a document however that is given.
+// Whatever somebody sends as a query, a filter, a condition or a list: it is refused with a place
+// within the text, or it says the same of a document however that is given. What is printed of a
+// tree gives the same tree.
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
 
 #include "base/assert.h"
+#include "query/lexer.h"
+#include "query/parser.h"
 #include "query/predicate.h"
+#include "query/print.h"
 #include "query/projection.h"
 
 namespace {
@@ -22,10 +26,32 @@ void check(const Error& error) {
   ORRERY_ASSERT(!error.message().empty());
 }
 
+void check_round_trips(std::string_view text) {
+  if (const auto query = query::Parser(text).parse_query()) {
+    const std::string printed = print(**query);
+    const auto again = query::Parser(printed).parse_query();
+    ORRERY_ASSERT(again.has_value());
+    ORRERY_ASSERT(print(**again) == printed);
+  } else {
+    check(query.error());
+  }
+  if (const auto expression = query::Parser(text).parse_expression()) {
+    const std::string printed = print(**expression);
+    const auto again = query::Parser(printed).parse_expression();
+    ORRERY_ASSERT(again.has_value());
+    ORRERY_ASSERT((*again)->depth == (*expression)->depth);
+    ORRERY_ASSERT(print(**again) == printed);
+  } else {
+    check(expression.error());
+  }
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
+  if (!query::check_text(text)) return 0;
+  check_round_trips(text);
   const std::string_view aliases[] = {"c", "p"};
 
   const json::Value as_text = json::Value::of_checked(kDocument);

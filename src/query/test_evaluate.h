@@ -20,11 +20,12 @@ inline std::string evaluated(std::string_view text, std::string_view document) {
   Sources sources(aliases);
   auto expression = Parser(text).parse_expression();
   if (!expression) return expression.error().message();
-  if (const auto bound = bind(**expression, sources, text); !bound) return bound.error().message();
+  BindContext context{.sources = sources, .text = text};
+  if (const auto bound = bind(**expression, context); !bound) return bound.error().message();
   const json::Value documents[] = {json::Value::of_checked(document)};
-  const Row row(sources, documents);
+  Frame frame(sources, documents);
   json::Value scratch;
-  const json::Value& value = evaluate(**expression, row, scratch);
+  const json::Value& value = evaluate(**expression, frame, scratch);
   return value.is_undefined() ? "-" : value.to_text();
 }
 

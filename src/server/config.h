@@ -27,6 +27,10 @@ struct Config {
   std::size_t feed_readers_max = 10'000;  ///< who wait for changes, or have them streamed
   std::chrono::milliseconds feed_heartbeat{15'000};  ///< a silent stream gives a sign of life
 
+  /// Queries over several ranges that are more than a filter are answered with their plan, as the
+  /// service does it, instead of being served.
+  bool refuses_cross_partition = false;
+
   std::vector<std::string> keys;  ///< read-write, base64; empty: the well-known key
   std::vector<std::string> read_only_keys;
   bool allow_well_known_key = false;

@@ -142,6 +142,13 @@ std::string metrics_text(const MetricsSources& sources) {
   families.counter("orrery_trimmed_history_records_total",
                    "Recorded changes let go because of their age or their number.",
                    number(sources.upkeep.trimmed_history_records));
+  families.counter("orrery_indexes_added_total", "Secondary indexes added to ranges.",
+                   number(sources.indexes.added_indexes));
+  families.counter("orrery_indexes_dropped_total", "Secondary indexes dropped from ranges.",
+                   number(sources.indexes.dropped_indexes));
+  families.counter("orrery_index_built_documents_total",
+                   "Documents that were there before an index and were put into it.",
+                   number(sources.indexes.indexed_documents));
 
   const auto store = sources.store.stats();
   families.gauge("orrery_store_memtable_bytes", "Written and not yet in tables.",

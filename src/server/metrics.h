@@ -7,6 +7,7 @@
 #include "api/pipeline.h"
 #include "catalog/catalog.h"
 #include "catalog/housekeeper.h"
+#include "catalog/index_keeper.h"
 #include "feed/live_map.h"
 #include "feed/reader.h"
 #include "http/listener.h"
@@ -24,6 +25,7 @@ struct MetricsSources {
   const partition::Committer& committer;
   const catalog::Catalog& catalog;
   const catalog::HousekeeperStats& upkeep;
+  const catalog::IndexKeeperStats& indexes;
   const storage::Store& store;
   bool strict_durability;
 };

@@ -16,16 +16,19 @@
 #include "api/feed_push.h"
 #include "api/pipeline.h"
 #include "api/services.h"
+#include "api/suspended_queries.h"
 #include "base/background_pool.h"
 #include "base/clock.h"
 #include "base/diagnostics.h"
 #include "catalog/auto_split.h"
 #include "catalog/catalog.h"
 #include "catalog/housekeeper.h"
+#include "catalog/index_keeper.h"
 #include "commitlog/local.h"
 #include "feed/live_map.h"
 #include "feed/reader.h"
 #include "http/listener.h"
+#include "index/advisor.h"
 #include "partition/committer.h"
 #include "partition/partition.h"
 #include "server/data_directory.h"
@@ -119,6 +122,9 @@ class ServerImpl final : public Server {
   Result<> start(std::string endpoint) {
     ORRERY_TRY(catalog_, catalog::Catalog::open(environment_, api::make_rules));
     committer_.start();
+    index_keeper_ = std::make_unique<catalog::IndexKeeper>(environment_, *catalog_);
+    catalog_->on_change([this](const Rid& container) { index_keeper_->reconcile(container); });
+    index_keeper_->start();
     auto_split_ = std::make_unique<catalog::AutoSplit>(
         *catalog_, catalog::AutoSplitOptions{.range_bytes_max = config_.partition_bytes_max});
     auto_split_->start();
@@ -139,7 +145,9 @@ class ServerImpl final : public Server {
     services_.reset(new api::Services{*catalog_, *store_, blocking_, scans_, topology_, clock_,
                                       page_ahead_, feed_, push_, std::move(endpoint),
                                       options.tls_certificate_pem, [this] { return check_ready(); },
-                                      [this] { return metrics(); }});
+                                      [this] { return metrics(); }, index_keeper_.get(),
+                                      &index_advisor_, &suspended_queries_,
+                                      config_.refuses_cross_partition});
     pipeline_ = std::make_unique<api::Pipeline>(*services_, authenticator_);
     ORRERY_TRY(listener_, http::Listener::open(
                               std::move(options),
@@ -176,8 +184,9 @@ class ServerImpl final : public Server {
     // It begins with telling readers that wait for changes, so that nobody keeps it waiting.
     if (listener_) listener_->stop(grace);
     push_.room.close();
-    // It waits for writers and for the committer, so it goes before them.
+    // They wait for writers and for the committer, so they go before them.
     if (housekeeper_) housekeeper_->stop();
+    if (index_keeper_) index_keeper_->stop();
     if (catalog_) catalog_->stop();
     if (auto_split_) auto_split_->stop();
     // What splits and merges gives up now, but not without the writers.
@@ -187,6 +196,7 @@ class ServerImpl final : public Server {
     committer_.stop();
     live_maps_.stop();
     scans_.join();
+    suspended_queries_.stop();
     blocking_.join();
     store_->flush();
   }
@@ -224,7 +234,8 @@ class ServerImpl final : public Server {
 
   std::string metrics() const {
     return metrics_text({listener_->stats(), pipeline_->stats(), push_, feed_.stats(),
-                         live_maps_.stats(), committer_, *catalog_, housekeeper_->stats(), *store_,
+                         live_maps_.stats(), committer_, *catalog_, housekeeper_->stats(),
+                         index_keeper_->stats(), *store_,
                          config_.durability == storage::Durability::Strict});
   }
 
@@ -241,6 +252,7 @@ class ServerImpl final : public Server {
   boost::asio::thread_pool topology_{kTopologyThreads};
   partition::Environment environment_;
   std::unique_ptr<catalog::Catalog> catalog_;
+  std::unique_ptr<catalog::IndexKeeper> index_keeper_;
   std::unique_ptr<catalog::AutoSplit> auto_split_;
   std::unique_ptr<catalog::Housekeeper> housekeeper_;
   const api::Authenticator authenticator_;
@@ -248,6 +260,8 @@ class ServerImpl final : public Server {
   feed::LiveMaps live_maps_{*store_, blocking_};
   feed::Reader feed_{*store_, live_maps_};
   api::FeedPush push_;
+  index::Advisor index_advisor_{clock_};
+  api::SuspendedQueries suspended_queries_{blocking_};
   std::unique_ptr<api::Services> services_;
   std::unique_ptr<api::Pipeline> pipeline_;
   std::unique_ptr<http::Listener> listener_;

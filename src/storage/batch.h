@@ -9,8 +9,8 @@
 namespace orrery::storage {
 
 /// The column families. design: every key and value format is drawn in keys.h and records.h.
-enum class Family : std::uint8_t { Catalog, Heads, Log, Ids, Rids, Unique, History, Expiry };
-inline constexpr std::size_t kFamilyCount = 8;
+enum class Family : std::uint8_t { Catalog, Heads, Log, Ids, Rids, Unique, History, Expiry, Terms };
+inline constexpr std::size_t kFamilyCount = 9;
 
 /// Operations in the order in which they apply. Knows nothing of RocksDB, so that a commit log can
 /// carry it elsewhere.

@@ -9,6 +9,7 @@
 //   unique    partition 4, EPK, partition key, policy 2, values
 //   history   partition 4, LSN 8, index 4                        every change, oldest first
 //   expiry    partition 4, kind 1, second 8, LSN 8, index 4      what is due first
+//   terms     partition 4, index id 4, term, document number 8   what secondary indexes hold
 #pragma once
 
 #include <cstddef>
@@ -127,6 +128,40 @@ inline std::string rid_key(PartitionNumber partition, DocumentNumber number) {
 }
 inline DocumentNumber document_number(std::string_view rid_key) {
   return DocumentNumber{read_u64(rid_key.data() + 4)};
+}
+
+// An entry of a secondary index. The term is the sort key of the value (json/sort_key.h), or of
+// several of them: no term is the beginning of another one, so it needs no length.
+inline constexpr std::size_t kTermPrefixSize = 4 + 4;
+inline constexpr std::size_t kTermKeySizeMin = kTermPrefixSize + 8;
+
+/// What all entries of one index begin with.
+inline std::string terms_prefix(PartitionNumber partition, std::uint32_t index) {
+  std::string key;
+  append_u32(key, partition.value);
+  append_u32(key, index);
+  return key;
+}
+/// The first key after all of the index's. Ids of indexes stay below 2^32 - 1.
+inline std::string terms_end(PartitionNumber partition, std::uint32_t index) {
+  return terms_prefix(partition, index + 1);
+}
+inline void append_term_key(std::string& out, PartitionNumber partition, std::uint32_t index,
+                            std::string_view term, DocumentNumber number) {
+  append_u32(out, partition.value);
+  append_u32(out, index);
+  out.append(term);
+  append_u64(out, number.value);
+}
+/// The parts of a key in `terms`, which has kTermKeySizeMin bytes at least.
+struct TermKey {
+  std::uint32_t index;
+  std::string_view term;
+  DocumentNumber number;
+};
+inline TermKey parse_term_key(std::string_view key) {
+  return {read_u32(key.data() + 4), key.substr(kTermPrefixSize, key.size() - kTermKeySizeMin),
+          DocumentNumber{read_u64(key.data() + key.size() - 8)}};
 }
 
 }  // namespace orrery::storage

@@ -1,6 +1,8 @@
 #include "storage/records.h"
 
+#include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace orrery::storage {
 namespace {
@@ -12,9 +14,11 @@ constexpr std::size_t kVersionHeaderSize = 32;
 constexpr std::size_t kIdEntrySize = 44;
 constexpr std::size_t kPositionSize = 13;
 constexpr std::size_t kHistoryHeaderSize = 36;
-constexpr char kHeadFormat = 2;
+constexpr char kHeadFormat = 3;
+constexpr char kHeadFormat2 = 2;  // Without indexes.
 constexpr std::size_t kHeadFormat1Size = 49;
 constexpr std::size_t kHeadFixedSize = 66;
+constexpr std::size_t kIndexHeaderSize = 15;
 
 }  // namespace
 
@@ -168,6 +172,18 @@ const HistoryPart* find_part(const HistoryParts& parts, std::string_view epk) {
   return found;
 }
 
+const IndexRecord* find_index(const IndexRecords& indexes, std::string_view spec) {
+  if (!indexes) return nullptr;
+  const auto found = std::ranges::find(*indexes, spec, &IndexRecord::spec);
+  return found != indexes->end() ? &*found : nullptr;
+}
+
+const IndexRecord* find_index(const IndexRecords& indexes, std::uint32_t id) {
+  if (!indexes) return nullptr;
+  const auto found = std::ranges::find(*indexes, id, &IndexRecord::id);
+  return found != indexes->end() ? &*found : nullptr;
+}
+
 namespace {
 
 std::optional<Head> parse_head_format_1(std::string_view value) {
@@ -182,11 +198,61 @@ std::optional<Head> parse_head_format_1(std::string_view value) {
   return head;
 }
 
+/// Takes them from the front of `rest`.
+bool parse_history_parts(std::string_view& rest, std::size_t count, Head& head) {
+  if (count == 0) return true;
+  auto history = std::make_shared<std::vector<HistoryPart>>(count);
+  for (HistoryPart& part : *history) {
+    if (rest.size() < 2) return false;
+    const std::size_t epk_size = read_u16(rest.data());
+    if (rest.size() < 2 + epk_size + 16) return false;
+    part.epk_min = rest.substr(2, epk_size);
+    rest.remove_prefix(2 + epk_size);
+    part.all_begin = Lsn{read_u64(rest.data())};
+    part.tombstones_begin = Lsn{read_u64(rest.data() + 8)};
+    rest.remove_prefix(16);
+  }
+  head.history = std::move(history);
+  return true;
+}
+
+/// Likewise, with what is before them.
+bool parse_indexes(std::string_view& rest, Head& head) {
+  if (rest.size() < 6) return false;
+  head.last_index_id = read_u32(rest.data());
+  const std::size_t count = read_u16(rest.data() + 4);
+  rest.remove_prefix(6);
+  if (count == 0) return true;
+  if (count > kIndexesMax) return false;
+  auto indexes = std::make_shared<std::vector<IndexRecord>>(count);
+  for (IndexRecord& index : *indexes) {
+    if (rest.size() < kIndexHeaderSize) return false;
+    if (rest[4] < 0 || rest[4] > 1) return false;
+    index.id = read_u32(rest.data());
+    index.state = static_cast<IndexRecord::State>(rest[4]);
+    index.built_up_to = DocumentNumber{read_u64(rest.data() + 5)};
+    const std::size_t spec_size = read_u16(rest.data() + 13);
+    if (rest.size() < kIndexHeaderSize + spec_size) return false;
+    index.spec = rest.substr(kIndexHeaderSize, spec_size);
+    rest.remove_prefix(kIndexHeaderSize + spec_size);
+  }
+  head.indexes = std::move(indexes);
+  return true;
+}
+
+/// Shared ones that are the same, or say the same.
+template <typename T>
+bool same(const std::shared_ptr<const T>& a, const std::shared_ptr<const T>& b) {
+  return a == b || (a && b && *a == *b);
+}
+
 }  // namespace
 
 std::optional<Head> Head::parse(std::string_view value) {
   if (!value.empty() && value[0] == kFormat) return parse_head_format_1(value);
-  if (value.size() < kHeadFixedSize || value[0] != kHeadFormat) return {};
+  if (value.size() < kHeadFixedSize) return {};
+  const bool has_indexes = value[0] == kHeadFormat;
+  if (!has_indexes && value[0] != kHeadFormat2) return {};
   const char* at = value.data();
   if (at[41] < 0 || at[41] > 2 || at[42] < 0 || at[42] > 2 || at[43] < 0 || at[43] > 2) return {};
   Head head;
@@ -201,29 +267,18 @@ std::optional<Head> Head::parse(std::string_view value) {
   head.history_bytes = read_u64(at + 44);
   head.merged_at = Lsn{read_u64(at + 52)};
   head.index_bound = read_u32(at + 60);
-  const std::size_t parts = read_u16(at + 64);
   std::string_view rest = value.substr(kHeadFixedSize);
-  if (parts > 0) {
-    auto history = std::make_shared<std::vector<HistoryPart>>(parts);
-    for (HistoryPart& part : *history) {
-      if (rest.size() < 2) return {};
-      const std::size_t epk_size = read_u16(rest.data());
-      if (rest.size() < 2 + epk_size + 16) return {};
-      part.epk_min = rest.substr(2, epk_size);
-      rest.remove_prefix(2 + epk_size);
-      part.all_begin = Lsn{read_u64(rest.data())};
-      part.tombstones_begin = Lsn{read_u64(rest.data() + 8)};
-      rest.remove_prefix(16);
-    }
-    head.history = std::move(history);
-  }
+  if (!parse_history_parts(rest, read_u16(at + 64), head)) return {};
+  if (has_indexes && !parse_indexes(rest, head)) return {};
   if (!rest.empty()) return {};
   return head;
 }
 
 std::string Head::make() const {
   std::string out;
-  out.reserve(kHeadFixedSize + (history ? history->size() * 18 : 0));
+  // Most EPKs and specs are short.
+  out.reserve(kHeadFixedSize + 6 + (history ? history->size() * 34 : 0) +
+              (indexes ? indexes->size() * (kIndexHeaderSize + 24) : 0));
   out.push_back(kHeadFormat);
   append_u64(out, lsn.value);
   append_u64(out, static_cast<std::uint64_t>(ts));
@@ -245,13 +300,23 @@ std::string Head::make() const {
       append_u64(out, part.tombstones_begin.value);
     }
   }
+  append_u32(out, last_index_id);
+  append_u16(out, static_cast<std::uint16_t>(indexes ? indexes->size() : 0));
+  if (indexes) {
+    for (const IndexRecord& index : *indexes) {
+      append_u32(out, index.id);
+      out.push_back(static_cast<char>(index.state));
+      append_u64(out, index.built_up_to.value);
+      append_u16(out, static_cast<std::uint16_t>(index.spec.size()));
+      out.append(index.spec);
+    }
+  }
   return out;
 }
 
 bool Head::operator==(const Head& other) const {
-  const bool same_history =
-      history == other.history || (history && other.history && *history == *other.history);
-  return same_history && lsn == other.lsn && ts == other.ts &&
+  return same(history, other.history) && same(indexes, other.indexes) &&
+         last_index_id == other.last_index_id && lsn == other.lsn && ts == other.ts &&
          document_sequence == other.document_sequence && documents == other.documents &&
          text_bytes == other.text_bytes && keeping == other.keeping &&
          history_bytes == other.history_bytes && merged_at == other.merged_at &&

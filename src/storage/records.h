@@ -99,7 +99,7 @@ struct IdEntry {
   std::string make() const;
 };
 
-/// Value in `rids`, and in `unique`.
+/// Value in `rids`, in `unique`, and in `terms`.
 ///   offset 0   size 1   format version           offset 9    size 4   index
 ///   offset 1   size 8   LSN
 std::string make_position_value(LogPosition position);
@@ -166,6 +166,32 @@ using HistoryParts = std::shared_ptr<const std::vector<HistoryPart>>;
 /// The part that holds the EPK; null when there is none, that is when no history is kept.
 const HistoryPart* find_part(const HistoryParts& parts, std::string_view epk);
 
+/// A secondary index of a partition: what it is over, and how far it has come.
+struct IndexRecord {
+  enum class State : std::uint8_t {
+    Building,  ///< it lacks documents with higher numbers than `built_up_to`
+    Complete,  ///< it has an entry for all there is
+  };
+  std::uint32_t id = 0;  ///< given by the partition's writer; from 1, and never again in it
+  std::string spec;      ///< IndexSpec::text
+  State state = State::Building;
+  DocumentNumber built_up_to;  ///< while it is Building
+
+  bool is_complete() const { return state == State::Complete; }
+  bool operator==(const IndexRecord&) const = default;
+};
+/// In the order of their ids. Shared, since a head is copied with every transaction.
+using IndexRecords = std::shared_ptr<const std::vector<IndexRecord>>;
+
+/// How many a partition may have, and how long the text of one may be: they are a part of every
+/// commit.
+inline constexpr std::size_t kIndexesMax = 64;
+inline constexpr std::size_t kIndexSpecBytesMax = 1024;
+
+/// The index with that spec, or that id; null when there is none.
+const IndexRecord* find_index(const IndexRecords& indexes, std::string_view spec);
+const IndexRecord* find_index(const IndexRecords& indexes, std::uint32_t id);
+
 /// Value in `heads`: a part of every commit, since a delete leaves nothing else behind, and none of
 /// LSN, time, sequence and the begins may ever go back.
 ///   offset 0   size 1   format version           offset 43   size 1   expiry entries kept
@@ -177,8 +203,12 @@ const HistoryPart* find_part(const HistoryParts& parts, std::string_view epk);
 ///   offset 41  size 1   history kept                                  all begin 8, tombstones
 ///   offset 42  size 1   previous images kept                          begin 8
 ///
-/// Format 1, which is still read, had where history begins at offset 25, then live documents and
-/// bytes, and ended there: nothing kept any history yet.
+/// Then the secondary indexes: the last id that was given 4, the number of indexes 2, and for each:
+/// id 4, state 1, built up to 8, spec size 2, spec.
+///
+/// Older formats are still read. Format 2 ended before the indexes. Format 1 had where history
+/// begins at offset 25, then live documents and bytes, and ended there: nothing kept any history
+/// yet.
 struct Head {
   Lsn lsn{1};
   UnixSeconds ts = 0;
@@ -191,6 +221,8 @@ struct Head {
   /// All indexes in this partition are below; a merge adds the two bounds.
   std::uint32_t index_bound = 65'536;
   HistoryParts history = {};  ///< null: none is kept
+  std::uint32_t last_index_id = 0;
+  IndexRecords indexes = {};  ///< null: none
 
   static std::optional<Head> parse(std::string_view value);
   std::string make() const;

@@ -189,6 +189,12 @@ TEST(PositionTest, ReadsBackWhatWasMade) {
             "00000001");
 }
 
+IndexRecords some_indexes() {
+  return std::make_shared<const std::vector<IndexRecord>>(std::vector<IndexRecord>{
+      {2, "/a/[]/b", IndexRecord::State::Complete, {}},
+      {9, "/a ASC,/b DESC", IndexRecord::State::Building, DocumentNumber{77}}});
+}
+
 TEST(HeadTest, ReadsBackWhatWasMade) {
   const Head head{.lsn = Lsn{5},
                   .ts = kTime,
@@ -201,11 +207,19 @@ TEST(HeadTest, ReadsBackWhatWasMade) {
                   .merged_at = Lsn{4},
                   .index_bound = 131'072,
                   .history = std::make_shared<const std::vector<HistoryPart>>(
-                      std::vector<HistoryPart>{{"", Lsn{2}, Lsn{1}}, {"m", Lsn{4}, Lsn{3}}})};
+                      std::vector<HistoryPart>{{"", Lsn{2}, Lsn{1}}, {"m", Lsn{4}, Lsn{3}}}),
+                  .last_index_id = 9,
+                  .indexes = some_indexes()};
   EXPECT_EQ(Head::parse(head.make()), head);
   Head other = head;
   other.history = std::make_shared<const std::vector<HistoryPart>>(
       std::vector<HistoryPart>{{"", Lsn{2}, Lsn{1}}, {"m", Lsn{4}, Lsn{4}}});
+  EXPECT_NE(other, head);
+  other = head;
+  other.indexes = nullptr;
+  EXPECT_NE(other, head);
+  other = head;
+  other.last_index_id = 10;
   EXPECT_NE(other, head);
 }
 
@@ -214,7 +228,8 @@ TEST(HeadTest, ANewPartitionsHeadIsOneAndItKeepsNothing) {
   EXPECT_EQ(Head{}.documents, 0u);
   EXPECT_EQ(Head{}.keeping, Keeping{});
   EXPECT_FALSE(Head{}.history);
-  EXPECT_EQ(hex(Head{}.make()).size(), 2 * 66u);
+  EXPECT_FALSE(Head{}.indexes);
+  EXPECT_EQ(hex(Head{}.make()).size(), 2 * 72u);
 }
 
 TEST(HeadTest, AHeadOfTheFirstFormatIsStillRead) {
@@ -229,8 +244,29 @@ TEST(HeadTest, AHeadOfTheFirstFormatIsStillRead) {
   EXPECT_FALSE(Head::parse(std::string_view(old).substr(1)));
 }
 
-TEST(HeadTest, AHeadWithHistoryIsRefusedWhenCutShortOrProlonged) {
+TEST(HeadTest, AHeadOfTheSecondFormatIsStillRead) {
+  Head head{.lsn = Lsn{5}, .ts = kTime, .documents = 3};
+  head.history = std::make_shared<const std::vector<HistoryPart>>(
+      std::vector<HistoryPart>{{"m", Lsn{4}, Lsn{3}}});
+  std::string old = head.make();
+  old[0] = 2;
+  old.resize(old.size() - 6);  // It had no indexes, nor how many there are.
+  EXPECT_EQ(Head::parse(old), head);
+  EXPECT_FALSE(Head::parse(old + "x"));
+}
+
+TEST(HeadTest, AnIndexIsFoundByItsSpecAndByItsId) {
+  const auto indexes = some_indexes();
+  EXPECT_EQ(find_index(indexes, "/a ASC,/b DESC")->id, 9u);
+  EXPECT_EQ(find_index(indexes, 2)->spec, "/a/[]/b");
+  EXPECT_EQ(find_index(indexes, "/a"), nullptr);
+  EXPECT_EQ(find_index(indexes, 3), nullptr);
+  EXPECT_EQ(find_index(nullptr, 2), nullptr);
+}
+
+TEST(HeadTest, AHeadWithHistoryAndIndexesIsRefusedWhenCutShortOrProlonged) {
   Head head;
+  head.indexes = some_indexes();
   head.history = std::make_shared<const std::vector<HistoryPart>>(
       std::vector<HistoryPart>{{"", Lsn{2}, Lsn{1}}, {"m", Lsn{4}, Lsn{3}}});
   const std::string value = head.make();

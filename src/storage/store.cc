@@ -44,7 +44,7 @@ constexpr std::size_t kProbeBytes = 4 << 20;
 constexpr std::uint64_t kFlushWorthwhileBytes = 2 << 20;
 
 constexpr std::array<const char*, kFamilyCount> kFamilyNames = {
-    "catalog", "heads", "log", "ids", "rids", "unique", "history", "expiry"};
+    "catalog", "heads", "log", "ids", "rids", "unique", "history", "expiry", "terms"};
 
 rocksdb::Slice slice(std::string_view text) { return {text.data(), text.size()}; }
 std::string_view view(const rocksdb::Slice& text) { return {text.data(), text.size()}; }
@@ -104,6 +104,11 @@ rocksdb::ColumnFamilyOptions family_options(Family family,
     table.block_size = 32 << 10;
     options.write_buffer_size = 16 << 20;
     options.target_file_size_base = 64 << 20;
+  } else if (family == Family::Terms) {
+    // Walked along from somewhere, in either direction; nobody asks for a single key.
+    table.block_size = 8 << 10;
+    table.index_type = rocksdb::BlockBasedTableOptions::kTwoLevelIndexSearch;
+    options.write_buffer_size = 16 << 20;
   } else {
     // The order of numbers is walked along from end to end; the others are asked for single keys.
     table.block_size = family == Family::Rids ? 16 << 10 : 4 << 10;
@@ -239,7 +244,8 @@ Result<std::shared_ptr<Store::Handle>> Store::open_handle(bool read_only) const 
   if (read_only) {
     status = rocksdb::DB::OpenForReadOnly(db_options(), path, families, &handles, &db);
   } else if (std::filesystem::exists(options_.directory / "store" / "CURRENT", ignored)) {
-    // Families that are missing were left out by a crash while the store was made: they are empty.
+    // Families that are missing were left out by a crash while the store was made, or are newer
+    // than it: they are empty.
     status = rocksdb::DB::Open(db_options(), path, families, &handles, &db);
   } else {
     // All families in one go: made one by one, each costs several fsyncs, and a first start its
@@ -437,7 +443,9 @@ Lookup Snapshot::get(Family family, std::string_view key, std::string& out) cons
 }
 
 struct Snapshot::Cursor::State {
+  std::string lower;
   std::string upper;
+  rocksdb::Slice lower_slice;
   rocksdb::Slice upper_slice;
   std::unique_ptr<rocksdb::Iterator> iterator;
 };
@@ -449,10 +457,13 @@ Snapshot::Cursor::~Cursor() = default;
 Snapshot::Cursor Snapshot::cursor(Family family, std::string_view lower, std::string_view upper,
                                   Access access) const {
   auto state = std::make_unique<Cursor::State>();
+  state->lower = lower;
   state->upper = upper;
+  state->lower_slice = slice(state->lower);
   state->upper_slice = slice(state->upper);
   rocksdb::ReadOptions options;
   options.snapshot = state_->snapshot;
+  options.iterate_lower_bound = &state->lower_slice;
   options.iterate_upper_bound = &state->upper_slice;
   if (access == Access::Scan) {
     options.fill_cache = false;
@@ -464,7 +475,11 @@ Snapshot::Cursor Snapshot::cursor(Family family, std::string_view lower, std::st
 }
 
 void Snapshot::Cursor::seek(std::string_view key) { state_->iterator->Seek(slice(key)); }
+void Snapshot::Cursor::seek_for_prev(std::string_view key) {
+  state_->iterator->SeekForPrev(slice(key));
+}
 void Snapshot::Cursor::next() { state_->iterator->Next(); }
+void Snapshot::Cursor::prev() { state_->iterator->Prev(); }
 bool Snapshot::Cursor::valid() const { return state_->iterator->Valid(); }
 std::string_view Snapshot::Cursor::key() const { return view(state_->iterator->key()); }
 std::string_view Snapshot::Cursor::value() const { return view(state_->iterator->value()); }

@@ -117,7 +117,11 @@ class Snapshot {
     Cursor(Cursor&&) noexcept;
     ~Cursor();
     void seek(std::string_view key);
+    /// To the last one that is not after `key`.
+    void seek_for_prev(std::string_view key);
+    /// Both only while valid().
     void next();
+    void prev();
     bool valid() const;
     /// Both live until the cursor moves.
     std::string_view key() const;

@@ -1,13 +1,17 @@
 #include "storage/store.h"
 
 #include <atomic>
+#include <filesystem>
 #include <fstream>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <rocksdb/db.h>
+#include <rocksdb/options.h>
 
 #include "storage/test_store.h"
 
@@ -256,6 +260,26 @@ TEST_F(StoreTest, ACursorKeepsItsBoundWhenItIsMoved) {
   EXPECT_FALSE(cursors[0].valid());
 }
 
+TEST_F(StoreTest, ACursorGoesBackwardWithinItsBounds) {
+  Batch batch;
+  for (const auto* key : {"a", "b", "d", "e", "g"}) batch.put(Family::Terms, key, "v");
+  ASSERT_TRUE(commit(*store, batch));
+  const auto snapshot = store->snapshot();
+  auto cursor = snapshot->cursor(Family::Terms, "b", "f");
+  std::string seen;
+  for (cursor.seek_for_prev("f"); cursor.valid(); cursor.prev()) seen += cursor.key();
+  EXPECT_EQ(seen, "edb");
+  EXPECT_TRUE(cursor.status());
+  cursor.seek_for_prev("c");
+  EXPECT_EQ(cursor.key(), "b");
+  cursor.next();
+  EXPECT_EQ(cursor.key(), "d");
+  cursor.seek_for_prev("d");
+  EXPECT_EQ(cursor.key(), "d");
+  cursor.seek_for_prev("a");
+  EXPECT_FALSE(cursor.valid());
+}
+
 // ── restarts and formats ─────────────────────────────────────────────────────────────────────────
 
 TEST_F(StoreTest, ReopeningKeepsWhatWasCommitted) {
@@ -267,6 +291,35 @@ TEST_F(StoreTest, ReopeningKeepsWhatWasCommitted) {
   reopen();
   EXPECT_EQ(get("small"), "v");
   EXPECT_EQ(get("large").size(), 3u << 20);
+}
+
+/// Makes of the store one of a version that had no secondary indexes yet.
+void drop_terms(const std::filesystem::path& directory) {
+  const std::string path = (directory / "store").string();
+  std::vector<std::string> names;
+  ASSERT_TRUE(rocksdb::DB::ListColumnFamilies({}, path, &names).ok());
+  std::vector<rocksdb::ColumnFamilyDescriptor> families;
+  for (const auto& name : names) families.emplace_back(name, rocksdb::ColumnFamilyOptions());
+  std::vector<rocksdb::ColumnFamilyHandle*> handles;
+  rocksdb::DB* opened = nullptr;
+  ASSERT_TRUE(rocksdb::DB::Open({}, path, families, &handles, &opened).ok());
+  const std::unique_ptr<rocksdb::DB> db(opened);
+  for (auto* handle : handles) {
+    if (handle->GetName() == "terms") ASSERT_TRUE(db->DropColumnFamily(handle).ok());
+    ASSERT_TRUE(db->DestroyColumnFamilyHandle(handle).ok());
+  }
+}
+
+TEST_F(StoreTest, AStoreWithoutTheNewestFamilyGetsIt) {
+  ASSERT_TRUE(put("k", "v"));
+  store.reset();
+  drop_terms(directory.path());
+  store = open_store(directory.path());
+  EXPECT_EQ(get("k"), "v");
+  EXPECT_EQ(get("t", Family::Terms), "<missing>");
+  ASSERT_TRUE(put("t", "v", Family::Terms));
+  reopen();
+  EXPECT_EQ(get("t", Family::Terms), "v");
 }
 
 TEST_F(StoreTest, AStoreThatIsOpenCannotBeOpenedTwice) {

@@ -3,56 +3,10 @@
 
 import assert from "node:assert/strict";
 import { createHmac, randomBytes } from "node:crypto";
-import { after, before, describe, it } from "node:test";
-import { editorText, fillEditor, gone, hash, launch, open, overflow, press, shown, signIn, textOf } from "./browser.mjs";
+import { describe } from "node:test";
+import { editorText, fillEditor, gone, hash, open, overflow, press, shown, signIn, textOf } from "./browser.mjs";
 import { Cable } from "./cable.mjs";
-import { Rest } from "./rest.mjs";
-
-const KEY = process.env.ORRERY_KEY;
-const ENDPOINT = process.env.ORRERY_ENDPOINT_HTTP;
-if (!KEY || !ENDPOINT) throw new Error("ORRERY_KEY or ORRERY_ENDPOINT_HTTP is not set: run this through with_server.py");
-const EXPLORER = new URL("_explorer/", ENDPOINT).href;
-const PHONE = { width: 360, height: 740 };
-
-const rest = new Rest(ENDPOINT, KEY);
-let browser;
-let pages = [];
-
-before(async () => {
-  browser = await launch(["--host-resolver-rules=MAP orrery.test 127.0.0.1"]);
-});
-after(() => browser?.close());
-
-/** A page signed in, at that hash. What the console complained of fails the test at its end. */
-async function visit(place = "", options = {}) {
-  const page = await open(browser, EXPLORER + place, options);
-  pages.push(page);
-  await signIn(page, KEY);
-  return page;
-}
-async function leave() {
-  const complaints = pages.flatMap((page) => page.complaints);
-  await Promise.all(pages.map((page) => page.browserContext().close()));
-  pages = [];
-  assert.deepEqual(complaints, [], "the console complained");
-}
-/** A test, after which all its pages are closed and were content. */
-const story = (name, act) => it(name, async () => {
-  try {
-    await act();
-  } finally {
-    await leave();
-  }
-});
-
-let number = 0;
-/** A container of its own for a test. */
-async function container(more = {}, headers = {}) {
-  const place = { db: `d${++number}-${randomBytes(3).toString("hex")}`, coll: "things" };
-  await rest.database(place.db);
-  await rest.container(place.db, place.coll, more, headers);
-  return place;
-}
+import { ENDPOINT, EXPLORER, KEY, PHONE, browser, container, pages, rest, story, visit } from "./stories.mjs";
 
 describe("signing in", () => {
   story("the right key opens the account, and a reload keeps it open", async () => {
@@ -396,9 +350,9 @@ describe("keyboard and screen", () => {
     await page.keyboard.press("Escape");
     await gone(page, ".editor");
     await page.waitForFunction(() => document.activeElement.matches(".document"));
-    await page.keyboard.press("2");
+    await page.keyboard.press("3");
     await shown(page, ".changes-tab");
-    await page.keyboard.press("4");
+    await page.keyboard.press("5");
     await shown(page, ".facts");
   });
 

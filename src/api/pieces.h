@@ -1,0 +1,41 @@
+// Parts of ranges in the order in which their documents are read, and positions in them that hold
+// in every later division of the container.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <vector>
+
+#include "api/feed_scope.h"
+#include "catalog/range_map.h"
+#include "protocol/continuation.h"
+#include "protocol/epk.h"
+#include "protocol/ids.h"
+
+namespace orrery::api {
+
+/// Documents of one range.
+struct Piece {
+  const catalog::Range* range;
+  EpkRange epks;
+  DocumentNumber after;  ///< those up to it have been dealt with
+};
+
+/// Greater than that of any document.
+inline constexpr DocumentNumber kAllDocuments{UINT64_MAX};
+
+/// What a position leaves, in order. It may stem from other ranges than there are now: one that was
+/// split has been read to the same document in each part, one that was merged only in its own.
+std::vector<Piece> pieces_from(const ReadFeedPosition& at, const catalog::RangeMap& map,
+                               const FeedScope& scope);
+/// The same with what lies before the position, too, of which all documents have been dealt with.
+std::vector<Piece> all_pieces(const ReadFeedPosition& at, const catalog::RangeMap& map,
+                              const FeedScope& scope);
+
+/// The position of whoever has read `last` in pieces[at], and nothing of those after it.
+ReadFeedPosition position_in(const std::vector<Piece>& pieces, std::size_t at, DocumentNumber last);
+
+/// Only what lies in the piece, if that is not the whole range anyway.
+std::optional<EpkRange> keys_within(const Piece& piece, const FeedScope& scope);
+
+}  // namespace orrery::api

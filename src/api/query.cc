@@ -1,0 +1,303 @@
+// Queries over documents, and query plans.
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <set>
+#include <thread>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "api/addressing.h"
+#include "api/document_request.h"
+#include "api/feed_scope.h"
+#include "api/handlers.h"
+#include "api/query_rank.h"
+#include "api/query_reports.h"
+#include "api/query_request.h"
+#include "api/query_run.h"
+#include "api/reply.h"
+#include "json/document_text.h"
+#include "protocol/headers.h"
+#include "query/parser.h"
+#include "query/plan.h"
+
+namespace orrery::api::documents {
+namespace {
+
+constexpr std::uint32_t kPageDefault = 1000;
+constexpr std::chrono::seconds kIndexWaitMax{60};
+constexpr std::chrono::milliseconds kIndexWaitStep{5};
+
+using Clock = std::chrono::steady_clock;
+
+bool has_target(const Context& context) {
+  const auto key = context.header(headers::kPartitionKey);
+  return (!key.empty() && key != "[]") || !context.header(headers::kPartitionKeyRangeId).empty() ||
+         !context.header(headers::kEndEpk).empty();
+}
+
+Result<AccessChoice> access_choice(const Context& context) {
+  const auto value = context.header(headers::kQueryAccess);
+  if (value.empty() || value == "auto") return AccessChoice::Auto;
+  if (value == "scan") return AccessChoice::Scan;
+  if (value == "index") return AccessChoice::Index;
+  return Error(ErrorCode::BadRequest,
+               fmt::format("x-orrery-query-access is '{}', but must be auto, scan or index.",
+                           value.substr(0, 40)));
+}
+
+/// The part of the container that the query is about: as the request says, or by the key that WHERE
+/// pins, or all of it if the request allows that.
+Result<FeedScope> query_scope(Context& context, const catalog::Container& container,
+                              const query::PreparedQuery& query, const query::Settings& settings) {
+  const auto& definition = container.definition.partition_key();
+  if (has_target(context) || definition.paths.empty() || !query.reads_documents()) {
+    return feed_scope(context, container);
+  }
+  ORRERY_TRY(const auto tree, query::Parser(query.text()).parse_query());
+  if (const auto key = query::pinned_key(*tree, query.parameters(), definition, settings)) {
+    KeyPlace place = place_of(container.definition, *key);
+    FeedScope scope;
+    scope.ranges.push_back(&route(context, place.epk));
+    scope.partition_key = std::move(place.canonical);
+    scope.epks = effective_key_range(definition, *key);
+    return scope;
+  }
+  ORRERY_TRY(const bool may_cross, context.flag(headers::kEnableCrossPartition));
+  if (!may_cross) {
+    return Error(ErrorCode::BadRequest,
+                 "Cross partition query is required but disabled. Please set "
+                 "x-ms-documentdb-query-enablecrosspartition to true, specify "
+                 "x-ms-documentdb-partitionkey, or revise your query to avoid this exception.");
+  }
+  return feed_scope(context, container);
+}
+
+/// Tells a query that runs elsewhere when its client has gone. For an event loop.
+std::function<bool()> when_client_leaves(Context& context) {
+  if (context.request.client == nullptr) return [] { return false; };
+  auto gone = std::make_shared<std::atomic<bool>>(false);
+  context.request.client->when_gone([gone] { gone->store(true, std::memory_order_relaxed); });
+  return [gone] { return gone->load(std::memory_order_relaxed); };
+}
+
+Result<QueryJob> make_job(Context& context, const catalog::ContainerPtr& container,
+                          const QueryBody& body, const query::PreparedQueryPtr& query,
+                          const query::Settings& settings) {
+  ORRERY_TRY(check_order_by(*query, container->definition));
+  ORRERY_TRY(const auto count_max, page_size(context, kPageDefault));
+  QueryJob job;
+  job.container = container;
+  job.query = query;
+  job.limits.rows_max = count_max.value_or(UINT32_MAX);
+  ORRERY_TRY(job.choice, access_choice(context));
+  ORRERY_TRY(job.scope, query_scope(context, *container, *query, settings));
+  for (const catalog::Range* range : job.scope.ranges) ORRERY_TRY(check_session(context, *range));
+  ORRERY_TRY(job.from, query_position(context, *query));
+  ORRERY_TRY(job.resume_filter, resume_position(body.resume_filter, *query));
+  job.access = query::access_of(*query);
+  for (const HeaderName name : {headers::kPartitionKey, headers::kPartitionKeyRangeId,
+                                headers::kStartEpk, headers::kEndEpk}) {
+    job.target.append(context.header(name)).push_back('\n');
+  }
+  return job;
+}
+
+/// Indexes that would help the query and that a range of it does not have yet.
+std::vector<IndexSpec> missing_indexes(const QueryJob& job) {
+  auto helpful = helpful_indexes(job.access, job.container->definition);
+  std::erase_if(helpful, [&](const IndexSpec& spec) {
+    const std::string text = spec.text();
+    return std::ranges::all_of(job.scope.ranges, [&](const catalog::Range* range) {
+      const auto records = range->partition->indexes();
+      return records &&
+             std::ranges::find(*records, text, &storage::IndexRecord::spec) != records->end();
+    });
+  });
+  return helpful;
+}
+
+std::vector<std::string> texts_of(const std::vector<IndexSpec>& specs) {
+  std::vector<std::string> texts;
+  for (const IndexSpec& spec : specs) texts.push_back(spec.text());
+  return texts;
+}
+
+/// Those of the query's ranges that are not complete yet.
+std::vector<std::string> indexes_being_built(const QueryJob& job) {
+  std::set<std::string> building;
+  for (const catalog::Range* range : job.scope.ranges) {
+    const auto records = range->partition->indexes();
+    if (!records) continue;
+    for (const storage::IndexRecord& record : *records) {
+      if (record.state == storage::IndexRecord::State::Building) building.insert(record.spec);
+    }
+  }
+  return {building.begin(), building.end()};
+}
+
+/// What the query has read tells which indexes are worth building.
+void advise(const Services& services, const QueryJob& job, const QueryPage& page) {
+  if (services.index_advisor == nullptr || services.index_keeper == nullptr) return;
+  auto missing = missing_indexes(job);
+  if (missing.empty()) return;
+  index::Advisor::Observation observation{.container = job.container->rid_text,
+                                          .documents = 0,
+                                          .helpful = std::move(missing),
+                                          .indexes = 0,
+                                          .documents_read = page.stats.documents,
+                                          .rows = page.stats.rows};
+  for (const catalog::Range* range : job.scope.ranges) {
+    observation.documents += range->partition->documents();
+    const auto records = range->partition->indexes();
+    if (records) observation.indexes = std::max(observation.indexes, records->size());
+  }
+  const auto wanted = services.index_advisor->saw(observation);
+  if (!wanted.empty()) services.index_keeper->want(job.container->rid, texts_of(wanted));
+}
+
+/// x-orrery-query-access: index. Waits until what would help the query has been built. Blocks.
+Result<> wait_for_indexes(const Services& services, const QueryJob& job,
+                          const std::function<bool()>& is_cancelled) {
+  const auto helpful = helpful_indexes(job.access, job.container->definition);
+  if (helpful.empty() || services.index_keeper == nullptr) return {};
+  services.index_keeper->want(job.container->rid, texts_of(helpful));
+  const auto deadline = Clock::now() + kIndexWaitMax;
+  while (!missing_indexes(job).empty() || !indexes_being_built(job).empty()) {
+    if (is_cancelled() || Clock::now() > deadline) {
+      return Error(ErrorCode::Unavailable,
+                   "The indexes that the query wants are not built yet: ask again, or leave out "
+                   "x-orrery-query-access.");
+    }
+    for (const catalog::Range* range : job.scope.ranges) ORRERY_TRY(check_in_place(*range));
+    std::this_thread::sleep_for(kIndexWaitStep);
+  }
+  return {};
+}
+
+/// As the service answers old clients: they take the plan from the error.
+Result<std::optional<http::Response>> refusal_with_plan(const Services& services, Context& context,
+                                                        const QueryBody& body, const QueryJob& job,
+                                                        const query::Settings& settings) {
+  if (!services.refuses_cross_partition || has_target(context) || job.scope.ranges.size() < 2) {
+    return std::optional<http::Response>();
+  }
+  const query::PlanRequest request{.text = body.text,
+                                   .parameters = job.query->parameters(),
+                                   .settings = settings,
+                                   .definition = job.container->definition.partition_key(),
+                                   .features = {}};
+  ORRERY_TRY(const auto plan, query::make_first_chance_plan(request));
+  if (!plan) return std::optional<http::Response>();
+  const std::string message = fmt::format(
+      "The provided cross partition query can not be directly served by the gateway. This is a "
+      "first chance (internal) exception that all newer clients will know how to handle "
+      "gracefully. This exception is traced, but unless you see it bubble up as an exception "
+      "(which only happens on older SDK clients), then you can safely ignore this "
+      "message.\r\nActivityId: {}",
+      context.activity_id);
+  std::string text = R"({"code":"BadRequest","message":)";
+  json::append_quoted(text, message);
+  text += R"(,"additionalErrorInfo":)";
+  json::append_quoted(text, *plan);
+  text += '}';
+  auto response = reply(context, 400, std::move(text));
+  response.add(headers::kSubstatus.text, "1004");
+  return std::optional(std::move(response));
+}
+
+Result<> add_reports(http::Response& response, const Context& context, const QueryJob& job,
+                     const QueryPage& page, const QueryTimes& times) {
+  const auto& definition = job.container->definition;
+  ORRERY_TRY(const bool wants_metrics, context.flag(headers::kPopulateQueryMetrics));
+  if (wants_metrics) response.add(headers::kQueryMetrics.text, query_metrics(page, times));
+  ORRERY_TRY(const bool wants_indexes, context.flag(headers::kPopulateIndexMetrics));
+  ORRERY_TRY(const bool wants_indexes_v2, context.flag(headers::kPopulateIndexMetricsV2));
+  if (wants_indexes || wants_indexes_v2) {
+    const IndexUse use = index_use(job.access, definition);
+    response.add(headers::kIndexUtilization.text,
+                 wants_indexes_v2 ? index_metrics_v2(use) : index_metrics_base64(use));
+  }
+  ORRERY_TRY(const bool wants_explanation, context.flag(headers::kExplain));
+  if (wants_explanation) {
+    response.add(headers::kExplain.text,
+                 explanation(page, *job.query, missing_indexes(job), indexes_being_built(job)));
+  }
+  return {};
+}
+
+http::Response show(Context& context, const QueryJob& job, QueryPage& page) {
+  std::string body;
+  body.reserve(page.rows.size() + 128);
+  open_feed(body, job.container->rid_text, "Documents");
+  body += page.rows;
+  close_feed(body, page.count);
+  context.charge =
+      query_page_charge(page.stats.documents, page.stats.document_bytes, page.rows.size());
+  auto response = reply(context, 200, std::move(body));
+  response.add(headers::kItemCount.text, page.count);
+  response.add(headers::kQueryExecutionInfo.text,
+               R"({"reverseRidEnabled":false,"reverseIndexScan":false})");
+  add_container_paths(response, *job.container);
+  add_head_headers(response, context, page.heads);
+  if (page.heads.size() == 1) {
+    response.add(headers::kPartitionKeyRangeId.text, page.heads.front().first->id.text());
+  }
+  if (page.next) response.add(headers::kContinuation.text, encode_continuation(*page.next));
+  return response;
+}
+
+}  // namespace
+
+Async<http::Response> query(Services& services, Context& context) {
+  ORRERY_CO_TRY(const auto container, find_container(services, context, ErrorCode::OwnerNotFound));
+  ORRERY_CO_TRY(check_consistency(context));
+  ORRERY_CO_TRY(context.flag(headers::kEnableScan));
+  ORRERY_CO_TRY(auto body, parse_query_body(context));
+  const auto begun = Clock::now();
+  const query::Settings settings = query_settings(container->definition);
+  ORRERY_CO_TRY(const auto prepared,
+                query::PreparedQuery::prepare(body.text, std::move(body.parameters), settings));
+  const auto compiled = Clock::now();
+  ORRERY_CO_TRY(auto job, make_job(context, container, body, prepared, settings));
+  const QueryTimes times{.compile = compiled - begun, .plan = Clock::now() - compiled};
+
+  ORRERY_CO_TRY(auto refusal, refusal_with_plan(services, context, body, job, settings));
+  if (refusal) co_return std::move(*refusal);
+  const auto is_cancelled = when_client_leaves(context);
+  ORRERY_CO_TRY(auto page, co_await run_blocking(services.scans, [&]() -> Result<QueryPage> {
+                  if (job.choice == AccessChoice::Index) {
+                    ORRERY_TRY(wait_for_indexes(services, job, is_cancelled));
+                  }
+                  return prepared->shape() == query::PreparedQuery::Shape::Ranked
+                             ? run_ranked_page(services, job, settings, is_cancelled)
+                             : run_query_page(services, job, is_cancelled);
+                }));
+  advise(services, job, page);
+  auto response = show(context, job, page);
+  ORRERY_CO_TRY(add_reports(response, context, job, page, times));
+  co_return response;
+}
+
+Async<http::Response> query_plan(Services& services, Context& context) {
+  ORRERY_CO_TRY(const auto container, find_container(services, context, ErrorCode::OwnerNotFound));
+  ORRERY_CO_TRY(const auto body, parse_query_body(context));
+  const query::Settings settings = query_settings(container->definition);
+  query::PlanRequest request{.text = body.text,
+                             .parameters = body.parameters,
+                             .settings = settings,
+                             .definition = container->definition.partition_key(),
+                             .features = {}};
+  if (context.request.has_header(headers::kSupportedQueryFeatures)) {
+    request.features = context.header(headers::kSupportedQueryFeatures);
+  }
+  ORRERY_CO_TRY(auto plan, query::make_plan(request));
+  context.charge = kMetadataRead;
+  auto response = reply(context, 200, std::move(plan));
+  add_container_paths(response, *container);
+  co_return response;
+}
+
+}  // namespace orrery::api::documents

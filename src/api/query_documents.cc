@@ -1,0 +1,450 @@
+#include "api/query_documents.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <span>
+#include <tuple>
+#include <utility>
+
+#include "api/index_match.h"
+#include "index/reader.h"
+#include "partition/document_cursor.h"
+
+namespace orrery::api {
+
+using index::Candidate;
+using partition::DocumentCursor;
+using query::PathCondition;
+using query::PreparedQuery;
+using query::QueryAccess;
+using Candidates = std::vector<Candidate>;
+using Shape = PreparedQuery::Shape;
+
+namespace {
+
+/// More documents than this part of all are read faster by reading all: one after the other.
+constexpr std::uint64_t kWorthwhilePart = 4;
+/// Each page of a Stream looks its list up again: for a page of so many rows it must pay, where an
+/// entry costs a tenth of a document.
+constexpr double kStreamRows = 1000;
+constexpr double kEntriesPerDocument = 10;
+/// About so many rows are wanted of an Ordered query at a time.
+constexpr double kOrderedRows = 100;
+/// Lists that are no longer than this are looked for first.
+constexpr std::size_t kShortListMax = 1000;
+/// A list that is so short needs no other one to make it shorter.
+constexpr std::size_t kVeryShortListMax = 20;
+constexpr std::size_t kListsMax = 3;
+/// Documents of one partition key: if there are no more, all of them are looked at.
+constexpr std::size_t kOwnDocumentsMax = 1000;
+/// Ids that are looked up one by one.
+constexpr std::size_t kIdsMax = 100;
+
+/// Goes over what a cursor finds.
+class CursorWalk final : public DocumentWalk {
+ public:
+  CursorWalk(DocumentCursor cursor, bool is_in_order, WalkReport report)
+      : cursor_(std::move(cursor)), is_in_order_(is_in_order), report_(std::move(report)) {}
+
+  bool next() override {
+    const bool found = cursor_.next();
+    report_.documents_read = cursor_.looked_at();
+    return found;
+  }
+  std::string_view text() const override { return cursor_.text(); }
+  DocumentNumber number() const override { return cursor_.number(); }
+  bool is_in_order() const override { return is_in_order_; }
+  Result<> status() const override { return cursor_.status(); }
+  const WalkReport& report() const override { return report_; }
+
+ private:
+  DocumentCursor cursor_;
+  bool is_in_order_;
+  WalkReport report_;
+};
+
+/// Goes over an index that yields the order of the query.
+class OrderedWalk final : public DocumentWalk {
+ public:
+  OrderedWalk(const WalkScope& scope, std::uint32_t index, OrderMatch match, WalkReport report)
+      : snapshot_(scope.snapshot),
+        partition_(scope.partition),
+        filter_(scope.filter),
+        index_(index),
+        match_(std::move(match)),
+        versions_(scope.snapshot, scope.partition, partition::VersionReader::Order::Any),
+        report_(std::move(report)) {
+    if (match_.is_backward) std::ranges::reverse(match_.intervals);
+  }
+
+  bool next() override {
+    while (status_ && next_entry()) {
+      const auto record = versions_.at(entries_->candidate().position);
+      if (!record) {
+        status_ = Error(record.error());
+        break;
+      }
+      ++report_.documents_read;
+      if (!filter_.passes(*record)) continue;
+      record_ = *record;
+      return true;
+    }
+    return false;
+  }
+  std::string_view text() const override { return record_.text; }
+  DocumentNumber number() const override { return record_.header.number; }
+  bool is_in_order() const override { return !match_.is_cut(entries_->key()); }
+  Result<> status() const override { return status_; }
+  const WalkReport& report() const override { return report_; }
+
+ private:
+  bool next_entry() {
+    while (true) {
+      if (entries_ && entries_->next()) {
+        ++report_.entries_read;
+        return true;
+      }
+      if (entries_) status_ = entries_->status();
+      if (!status_ || at_ == match_.intervals.size()) return false;
+      auto& interval = match_.intervals[at_++];
+      entries_.emplace(snapshot_, partition_, index_, std::move(interval.low),
+                       std::move(interval.high), match_.is_backward);
+    }
+  }
+
+  const storage::Snapshot& snapshot_;
+  const PartitionNumber partition_;
+  const partition::ScanFilter filter_;
+  const std::uint32_t index_;
+  OrderMatch match_;
+  std::size_t at_ = 0;  // The next interval.
+  std::optional<index::IndexWalk> entries_;
+  partition::VersionReader versions_;
+  storage::VersionRecord record_;
+  WalkReport report_;
+  Result<> status_;
+};
+
+/// An index that is there.
+struct Index {
+  std::uint32_t id;
+  std::string text;
+  IndexSpec spec;
+};
+
+/// Where a list of candidates comes from: of several lookups together.
+struct ListSource {
+  struct Lookup {
+    const Index* index;
+    ConditionMatch match;
+  };
+  std::vector<Lookup> lookups;
+};
+
+/// The id in the sort key of a string that is not cut; nothing for any other.
+std::optional<std::string> string_in(std::string_view key) {
+  if (key.empty() || key.front() != static_cast<char>(json::SortTag::String)) return std::nullopt;
+  std::string text;
+  for (std::size_t at = 1; at + 1 < key.size(); ++at) {
+    if (key[at] == '\0') {
+      if (key[at + 1] == '\x01') return text;
+      if (key[at + 1] != '\xFF') return std::nullopt;
+      text.push_back('\0');
+      ++at;
+    } else {
+      text.push_back(key[at]);
+    }
+  }
+  return std::nullopt;
+}
+
+class Choice {
+ public:
+  Choice(const WalkScope& scope, const PreparedQuery& query, const QueryAccess& access)
+      : scope_(scope), access_(access) {
+    const PreparedQuery* reader = &query;
+    while (reader->inner()) reader = reader->inner().get();
+    shape_ = reader->shape();
+  }
+
+  Result<std::unique_ptr<DocumentWalk>> make() {
+    if (access_.is_empty) return over({}, WalkReport::Way::Nothing);
+    if (scope_.choice == AccessChoice::Scan) return scan();
+    if (is_of_one_key()) {
+      ORRERY_TRY(auto named, find_named());
+      if (named) {
+        report_.indexes = {"/id"};
+        return over(std::move(*named), WalkReport::Way::Index);
+      }
+      ORRERY_TRY(own_, partition::find_in_key(scope_.snapshot, scope_.partition, scope_.filter,
+                                              kOwnDocumentsMax));
+    }
+    ORRERY_TRY(read_indexes());
+    auto ordered = find_ordered();
+    if (ordered && scope_.choice == AccessChoice::Index) return over(std::move(*ordered));
+    ORRERY_TRY(auto candidates, find_list(count_max(ordered.has_value())));
+    if (candidates) return over(std::move(*candidates), WalkReport::Way::Index);
+    if (own_) return over(std::move(*own_), WalkReport::Way::Scan);
+    return ordered ? over(std::move(*ordered)) : scan();
+  }
+
+ private:
+  using Ordered = std::pair<const Index*, OrderMatch>;
+
+  bool is_of_one_key() const { return scope_.filter.partition_key && scope_.filter.epks; }
+
+  std::unique_ptr<DocumentWalk> over(Candidates candidates, WalkReport::Way way) {
+    if (shape_ == Shape::Stream) {
+      const auto begin = std::ranges::upper_bound(candidates, scope_.after, {}, &Candidate::number);
+      candidates.erase(candidates.begin(), begin);
+    }
+    report_.way = way;
+    return walk(DocumentCursor::over(scope_.snapshot, scope_.partition, std::move(candidates),
+                                     scope_.filter));
+  }
+
+  std::unique_ptr<DocumentWalk> over(Ordered ordered) {
+    report_.way = WalkReport::Way::OrderedIndex;
+    report_.indexes = {ordered.first->text};
+    return std::make_unique<OrderedWalk>(scope_, ordered.first->id, std::move(ordered.second),
+                                         std::move(report_));
+  }
+
+  std::unique_ptr<DocumentWalk> scan() {
+    report_.way = WalkReport::Way::Scan;
+    // Of one key, numbers lead to its own entries.
+    if (shape_ == Shape::Stream || is_of_one_key()) {
+      return walk(DocumentCursor::by_number(
+          scope_.snapshot, scope_.partition,
+          shape_ == Shape::Stream ? scope_.after : DocumentNumber{}, scope_.filter));
+    }
+    return walk(DocumentCursor::in_log(scope_.snapshot, scope_.partition, scope_.filter));
+  }
+
+  std::unique_ptr<DocumentWalk> walk(DocumentCursor cursor) {
+    return std::make_unique<CursorWalk>(std::move(cursor), shape_ == Shape::Stream,
+                                        std::move(report_));
+  }
+
+  /// Of one key: documents whose ids WHERE names.
+  Result<std::optional<Candidates>> find_named() {
+    const IndexPath path{{{.name = "id", .is_element = false}}};
+    const auto condition = std::ranges::find_if(access_.conditions, [&](const auto& each) {
+      return each.path == path && each.is_equality && each.intervals.size() <= kIdsMax;
+    });
+    std::optional<Candidates> found;
+    if (condition == access_.conditions.end()) return found;
+    found.emplace();
+    for (const json::KeyInterval& interval : condition->intervals) {
+      const auto id = string_in(interval.low);
+      if (!id) continue;  // No document has such an id.
+      ++report_.entries_read;
+      ORRERY_TRY(const auto named,
+                 partition::find_by_id(scope_.snapshot, scope_.partition, scope_.filter, *id));
+      if (named) found->push_back(*named);
+    }
+    std::ranges::sort(*found, {}, &Candidate::number);
+    return found;
+  }
+
+  Result<> read_indexes() {
+    ORRERY_TRY(const auto records, index::complete_indexes(scope_.snapshot, scope_.partition));
+    for (const storage::IndexRecord& record : records) {
+      if (auto spec = IndexSpec::parse(record.spec)) {
+        indexes_.push_back({record.id, record.spec, std::move(*spec)});
+      }
+    }
+    return {};
+  }
+
+  /// The index that yields the order, with the most conditions bound.
+  std::optional<Ordered> find_ordered() const {
+    std::optional<Ordered> best;
+    if (shape_ != Shape::Ordered) return best;
+    for (const Index& index : indexes_) {
+      auto match = match_order(index.spec, access_.conditions, access_.order, scope_.from_key);
+      if (!match || (best && best->second.bound_parts >= match->bound_parts)) continue;
+      best.emplace(&index, std::move(*match));
+    }
+    return best;
+  }
+
+  /// Longer lists than this are no better than the other ways.
+  std::size_t count_max(bool has_order) const {
+    if (scope_.choice == AccessChoice::Index) return SIZE_MAX;
+    const auto documents = static_cast<double>(scope_.documents);
+    double max = documents / kWorthwhilePart;
+    if (shape_ == Shape::Stream) {
+      max = std::min(max, std::sqrt(kStreamRows * kEntriesPerDocument * documents));
+    }
+    // Of n candidates all are read; in the order, as many as it takes to find the rows of a page.
+    if (has_order) max = std::min(max, std::sqrt(kOrderedRows * documents));
+    if (own_) max = std::min(max, static_cast<double>(own_->size()));
+    return static_cast<std::size_t>(max);
+  }
+
+  /// The documents that several conditions leave, if they are few.
+  Result<std::optional<Candidates>> find_list(std::size_t max) {
+    const std::vector<ListSource> sources = list_sources();
+    std::optional<Candidates> common;
+    if (sources.empty() || max == 0) return common;
+    std::size_t lists = 0;
+    for (const std::size_t bound : {std::min(max, kShortListMax), max}) {
+      for (const ListSource& source : sources) {
+        ORRERY_TRY(auto found, look_up(source, bound));
+        if (!found) continue;
+        if (common) {
+          Candidates both;
+          std::ranges::set_intersection(*common, *found, std::back_inserter(both), {},
+                                        &Candidate::number, &Candidate::number);
+          common = std::move(both);
+        } else {
+          common = std::move(found);
+        }
+        for (const auto& lookup : source.lookups) served_.insert(lookup.index->text);
+        if (++lists == kListsMax || common->size() <= kVeryShortListMax) break;
+      }
+      if (common || bound == max) break;
+    }
+    if (common) report_.indexes.assign(served_.begin(), served_.end());
+    return common;
+  }
+
+  Result<std::optional<Candidates>> look_up(const ListSource& source, std::size_t max) {
+    std::optional<Candidates> all;
+    all.emplace();
+    for (const auto& [index, match] : source.lookups) {
+      ORRERY_TRY(const auto found,
+                 index::find_candidates(scope_.snapshot, scope_.partition, index->id,
+                                        match.intervals, max - all->size()));
+      if (!found) {
+        report_.entries_read += max - all->size();
+        return std::optional<Candidates>();
+      }
+      report_.entries_read += found->size();
+      Candidates either;
+      std::ranges::set_union(*all, *found, std::back_inserter(either), {}, &Candidate::number,
+                             &Candidate::number);
+      all = std::move(either);
+    }
+    return all;
+  }
+
+  /// What lists can be made of, those first that promise to be short.
+  std::vector<ListSource> list_sources() const {
+    std::vector<ListSource::Lookup> lookups;
+    for (const Index& index : indexes_) {
+      if (auto match = match_conditions(index.spec, access_.conditions)) {
+        lookups.push_back({&index, std::move(*match)});
+      }
+    }
+    std::ranges::sort(lookups, is_better);
+    std::vector<ListSource> sources;
+    std::set<const PathCondition*> served;
+    for (auto& lookup : lookups) {
+      const auto& conditions = lookup.match.conditions;
+      if (std::ranges::all_of(conditions, [&](auto* each) { return served.contains(each); })) {
+        continue;
+      }
+      served.insert(conditions.begin(), conditions.end());
+      sources.emplace_back().lookups.push_back(std::move(lookup));
+    }
+    for (const auto& alternatives : access_.alternatives) {
+      if (auto source = source_of(alternatives)) sources.push_back(std::move(*source));
+    }
+    return sources;
+  }
+
+  static bool is_better(const ListSource::Lookup& a, const ListSource::Lookup& b) {
+    // More parts first, then certain values.
+    const auto rank = [](const ListSource::Lookup& lookup) {
+      return std::tuple(-static_cast<std::ptrdiff_t>(lookup.match.conditions.size()),
+                        !lookup.match.is_equality, lookup.index->id);
+    };
+    return rank(a) < rank(b);
+  }
+
+  /// Nothing unless there is an index for each of them.
+  std::optional<ListSource> source_of(const std::vector<PathCondition>& alternatives) const {
+    ListSource source;
+    for (const PathCondition& alternative : alternatives) {
+      std::optional<ListSource::Lookup> best;
+      for (const Index& index : indexes_) {
+        auto match = match_conditions(index.spec, std::span(&alternative, 1));
+        if (match && (!best || !index.spec.is_composite())) best = {&index, std::move(*match)};
+      }
+      if (!best) return std::nullopt;
+      source.lookups.push_back(std::move(*best));
+    }
+    return source;
+  }
+
+  const WalkScope& scope_;
+  const QueryAccess& access_;
+  Shape shape_;
+  std::vector<Index> indexes_;
+  std::optional<Candidates> own_;  // Of one key: its documents, if they are few.
+  std::set<std::string> served_;
+  WalkReport report_;
+};
+
+/// Whether an index could find what the condition wants among all the rest: it is about certain
+/// values, or values of one type, or about whether there is a value at all.
+bool is_worth_an_index(const PathCondition& condition) {
+  const auto tag_of = [](char byte) { return static_cast<unsigned char>(byte) & 0xF0; };
+  const auto is_within_type = [&](const json::KeyInterval& interval) {
+    return tag_of(interval.low.front()) == tag_of(interval.high.front());
+  };
+  if (condition.is_equality || std::ranges::all_of(condition.intervals, is_within_type)) {
+    return true;
+  }
+  return condition.intervals.size() == 1 &&
+         condition.intervals.front().low.front() == static_cast<char>(json::SortTag::Null);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<DocumentWalk>> DocumentWalk::open(const WalkScope& scope,
+                                                         const PreparedQuery& query,
+                                                         const QueryAccess& access) {
+  return Choice(scope, query, access).make();
+}
+
+std::vector<IndexSpec> helpful_indexes(const QueryAccess& access,
+                                       const ContainerDefinition& definition) {
+  std::vector<IndexSpec> helpful;
+  const auto add = [&](IndexSpec spec) {
+    if (definition.allows(spec) && std::ranges::find(helpful, spec) == helpful.end()) {
+      helpful.push_back(std::move(spec));
+    }
+  };
+  const auto composites = definition.composite_indexes();
+  if (!access.order.empty()) {
+    for (const IndexSpec& spec : composites) {
+      if (match_order(spec, access.conditions, access.order, {})) add(spec);
+    }
+  }
+  for (const IndexSpec& spec : composites) {
+    const auto match = match_conditions(spec, access.conditions);
+    if (match && match->conditions.size() > 1) add(spec);
+  }
+  for (const bool equality : {true, false}) {
+    for (const PathCondition& condition : access.conditions) {
+      if (condition.is_equality == equality && is_worth_an_index(condition)) {
+        add(IndexSpec::single(condition.path));
+      }
+    }
+  }
+  if (access.order.size() == 1) add(IndexSpec::single(access.order.front().path));
+  for (const auto& alternatives : access.alternatives) {
+    const bool all_allowed = std::ranges::all_of(alternatives, [&](const auto& condition) {
+      return is_worth_an_index(condition) && definition.allows(IndexSpec::single(condition.path));
+    });
+    if (!all_allowed) continue;
+    for (const PathCondition& condition : alternatives) add(IndexSpec::single(condition.path));
+  }
+  return helpful;
+}
+
+}  // namespace orrery::api

@@ -1,0 +1,73 @@
+// Finding the documents that a query can want in one range: by an index, or by looking at all.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "catalog/range_map.h"
+#include "partition/scan.h"
+#include "protocol/container_definition.h"
+#include "protocol/index_path.h"
+#include "query/access.h"
+#include "query/prepared.h"
+
+namespace orrery::api {
+
+/// Whether indexes may be used: x-orrery-query-access.
+enum class AccessChoice : std::uint8_t { Auto, Scan, Index };
+
+/// What a walk is over.
+struct WalkScope {
+  const storage::Snapshot& snapshot;
+  PartitionNumber partition;
+  /// Of the partition: a short list that is nearly all of them is no better than a scan.
+  std::uint64_t documents = 0;
+  partition::ScanFilter filter;
+  /// Of a Stream query: only documents after this one, in the order of their numbers.
+  DocumentNumber after;
+  /// Of an Ordered query: the sort key (all its items) from which on rows are wanted, inclusive.
+  std::optional<std::string_view> from_key;
+  AccessChoice choice = AccessChoice::Auto;
+};
+
+/// How documents were found, for metrics and explanations.
+struct WalkReport {
+  enum class Way : std::uint8_t { Scan, Index, OrderedIndex, Nothing };
+  Way way = Way::Scan;
+  std::vector<std::string> indexes;  ///< IndexSpec texts of those that served
+  std::uint64_t entries_read = 0;
+  std::uint64_t documents_read = 0;
+};
+
+/// Goes over all documents of the scope that can pass the query's WHERE, each once; perhaps over
+/// others, too. In the order of numbers for a Stream query; in any order for the others. Refers to
+/// the scope's snapshot and to the query. Blocks.
+class DocumentWalk {
+ public:
+  static Result<std::unique_ptr<DocumentWalk>> open(const WalkScope& scope,
+                                                    const query::PreparedQuery& query,
+                                                    const query::QueryAccess& access);
+  virtual ~DocumentWalk() = default;
+
+  /// False at the end, or when something went wrong: see status().
+  virtual bool next() = 0;
+  virtual std::string_view text() const = 0;
+  virtual DocumentNumber number() const = 0;
+  /// Whether all that follow have no smaller sort key than this one, so that an execution which
+  /// wants no more of the piece can be obeyed.
+  virtual bool is_in_order() const = 0;
+  virtual Result<> status() const = 0;
+  virtual const WalkReport& report() const = 0;
+};
+
+/// Indexes that would have helped the query and that the policy allows, best first: for index
+/// metrics, for the explanation, and for building them.
+std::vector<IndexSpec> helpful_indexes(const query::QueryAccess& access,
+                                       const ContainerDefinition& definition);
+
+}  // namespace orrery::api

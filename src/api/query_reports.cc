@@ -1,0 +1,149 @@
+#include "api/query_reports.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "protocol/base64.h"
+#include "protocol/resource_body.h"
+#include "protocol/resource_path.h"
+
+namespace orrery::api {
+namespace {
+
+double milliseconds(std::chrono::nanoseconds time) {
+  return std::chrono::duration<double, std::milli>(time).count();
+}
+
+/// `/a/?` of a single path, as policies write it.
+std::string single_text(const IndexSpec& spec) { return spec.parts.front().path.text() + "/?"; }
+
+std::vector<std::string> composite_texts(const IndexSpec& spec) {
+  std::vector<std::string> texts;
+  for (const IndexSpec::Part& part : spec.parts) {
+    texts.push_back(part.path.text() + (part.is_descending ? " DESC" : " ASC"));
+  }
+  return texts;
+}
+
+Json indexes_v1(const std::vector<IndexSpec>& specs, bool are_composite) {
+  Json list = Json::array();
+  for (const IndexSpec& spec : specs) {
+    if (spec.is_composite() != are_composite) continue;
+    if (are_composite) {
+      list.push_back({{"IndexSpecs", composite_texts(spec)},
+                      {"IndexPreciseSet", true},
+                      {"IndexImpactScore", "High"}});
+    } else {
+      list.push_back({{"FilterExpression", ""},
+                      {"IndexSpec", single_text(spec)},
+                      {"FilterPreciseSet", true},
+                      {"IndexPreciseSet", true},
+                      {"IndexImpactScore", "High"}});
+    }
+  }
+  return list;
+}
+
+Json indexes_v2(const std::vector<IndexSpec>& specs) {
+  Json singles = Json::array();
+  Json composites = Json::array();
+  for (const IndexSpec& spec : specs) {
+    if (spec.is_composite()) {
+      composites.push_back({{"IndexSpecs", composite_texts(spec)}});
+    } else {
+      singles.push_back({{"IndexSpec", single_text(spec)}});
+    }
+  }
+  return {{"SingleIndexes", std::move(singles)}, {"CompositeIndexes", std::move(composites)}};
+}
+
+std::string_view name_of(query::PreparedQuery::Shape shape) {
+  using Shape = query::PreparedQuery::Shape;
+  switch (shape) {
+    case Shape::Stream:
+      return "stream";
+    case Shape::Ordered:
+      return "ordered";
+    case Shape::Grouped:
+      return "grouped";
+    case Shape::Ranked:
+      break;
+  }
+  return "ranked";
+}
+
+std::string_view name_of(WalkReport::Way way) {
+  switch (way) {
+    case WalkReport::Way::Scan:
+      return "scan";
+    case WalkReport::Way::Index:
+      return "index";
+    case WalkReport::Way::OrderedIndex:
+      return "ordered index";
+    case WalkReport::Way::Nothing:
+      break;
+  }
+  return "nothing";
+}
+
+}  // namespace
+
+std::string query_metrics(const QueryPage& page, const QueryTimes& times) {
+  const double run = milliseconds(page.total_time - page.lookup_time);
+  const double ratio = page.stats.documents == 0 ? 1.0
+                                                 : static_cast<double>(page.count) /
+                                                       static_cast<double>(page.stats.documents);
+  return fmt::format(
+      "totalExecutionTimeInMs={:.2f};queryCompileTimeInMs={:.2f};"
+      "queryLogicalPlanBuildTimeInMs=0.00;queryPhysicalPlanBuildTimeInMs={:.2f};"
+      "queryOptimizationTimeInMs=0.00;VMExecutionTimeInMs={:.2f};indexLookupTimeInMs={:.2f};"
+      "documentLoadTimeInMs=0.00;systemFunctionExecuteTimeInMs=0.00;"
+      "userFunctionExecuteTimeInMs=0.00;retrievedDocumentCount={};retrievedDocumentSize={};"
+      "outputDocumentCount={};outputDocumentSize={};writeOutputTimeInMs=0.00;"
+      "indexUtilizationRatio={:.2f}",
+      milliseconds(page.total_time + times.compile + times.plan), milliseconds(times.compile),
+      milliseconds(times.plan), run, milliseconds(page.lookup_time), page.stats.documents,
+      page.stats.document_bytes, page.count, page.rows.size(), std::min(ratio, 1.0));
+}
+
+IndexUse index_use(const query::QueryAccess& access, const ContainerDefinition& definition) {
+  return {.utilized = helpful_indexes(access, definition), .potential = {}};
+}
+
+std::string index_metrics_base64(const IndexUse& use) {
+  const Json metrics = {{"UtilizedSingleIndexes", indexes_v1(use.utilized, false)},
+                        {"PotentialSingleIndexes", indexes_v1(use.potential, false)},
+                        {"UtilizedCompositeIndexes", indexes_v1(use.utilized, true)},
+                        {"PotentialCompositeIndexes", indexes_v1(use.potential, true)}};
+  return base64_encode(metrics.dump(), Base64Alphabet::Standard);
+}
+
+std::string index_metrics_v2(const IndexUse& use) {
+  const Json metrics = {{"UtilizedIndexes", indexes_v2(use.utilized)},
+                        {"PotentialIndexes", indexes_v2(use.potential)}};
+  return percent_encode_path(metrics.dump());
+}
+
+std::string explanation(const QueryPage& page, const query::PreparedQuery& query,
+                        const std::vector<IndexSpec>& helpful,
+                        const std::vector<std::string>& building) {
+  Json ranges = Json::array();
+  for (const RangeReport& range : page.ranges) {
+    ranges.push_back({{"id", range.range.text()},
+                      {"way", name_of(range.walk.way)},
+                      {"indexes", range.walk.indexes},
+                      {"documentsRead", range.walk.documents_read},
+                      {"entriesRead", range.walk.entries_read},
+                      {"rows", range.rows}});
+  }
+  Json useful = Json::array();
+  for (const IndexSpec& spec : helpful) useful.push_back(spec.text());
+  const Json explained = {{"shape", name_of(query.shape())},
+                          {"ranges", std::move(ranges)},
+                          {"helpful", std::move(useful)},
+                          {"building", building}};
+  return percent_encode_path(explained.dump());
+}
+
+}  // namespace orrery::api

@@ -1,0 +1,37 @@
+// What a page tells about itself in headers: query metrics, index metrics, the explanation.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "api/query_run.h"
+#include "protocol/container_definition.h"
+
+namespace orrery::api {
+
+struct QueryTimes {
+  std::chrono::nanoseconds compile{};  ///< parsing and binding
+  std::chrono::nanoseconds plan{};     ///< choosing how to find documents
+};
+
+/// x-ms-documentdb-query-metrics
+std::string query_metrics(const QueryPage& page, const QueryTimes& times);
+
+/// Indexes of the policy that serve the query, and others that would.
+struct IndexUse {
+  std::vector<IndexSpec> utilized;
+  std::vector<IndexSpec> potential;
+};
+IndexUse index_use(const query::QueryAccess& access, const ContainerDefinition& definition);
+
+/// x-ms-cosmos-index-utilization, as it is asked for by either header.
+std::string index_metrics_base64(const IndexUse& use);
+std::string index_metrics_v2(const IndexUse& use);
+
+/// x-orrery-explain: how the page was made, as percent-encoded JSON.
+std::string explanation(const QueryPage& page, const query::PreparedQuery& query,
+                        const std::vector<IndexSpec>& helpful,
+                        const std::vector<std::string>& building);
+
+}  // namespace orrery::api

@@ -1,0 +1,210 @@
+#include "api/query_request.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "api/pieces.h"
+#include "json/sort_key.h"
+#include "protocol/headers.h"
+#include "protocol/index_path.h"
+#include "query/lexer.h"
+
+namespace orrery::api {
+namespace {
+
+/// Members of `/a/"b c"`, as policies write paths.
+std::optional<query::Settings::MemberPath> member_path(const Json* path) {
+  if (path == nullptr || !path->is_string()) return std::nullopt;
+  const auto parsed = IndexPath::parse(path->get_ref<const std::string&>());
+  if (!parsed) return std::nullopt;
+  query::Settings::MemberPath names;
+  for (const IndexPath::Step& step : parsed->steps) names.push_back(step.name);
+  return names;
+}
+
+std::string text_member(const Json& object, std::string_view name) {
+  const Json* value = find_member(object, name);
+  return value != nullptr && value->is_string() ? value->get<std::string>() : std::string();
+}
+
+/// Calls `visit` for each element of an array member.
+template <typename Visit>
+void for_each_in(const Json* object, std::string_view name, Visit visit) {
+  const Json* list = object == nullptr ? nullptr : find_member(*object, name);
+  if (list == nullptr || !list->is_array()) return;
+  for (const Json& each : *list) visit(each);
+}
+
+std::int64_t ticks_now() {
+  using Ticks = std::chrono::duration<std::int64_t, std::ratio<1, 10'000'000>>;
+  return std::chrono::duration_cast<Ticks>(std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+/// The names of a path of the document; nothing where it leads through elements by number.
+std::optional<std::vector<std::string_view>> plain_names(const std::vector<json::Step>& steps) {
+  std::vector<std::string_view> names;
+  for (const json::Step& step : steps) {
+    const auto* name = std::get_if<std::string>(&step);
+    if (name == nullptr) return std::nullopt;
+    names.push_back(*name);
+  }
+  return names;
+}
+
+}  // namespace
+
+Result<QueryBody> parse_query_body(const Context& context) {
+  QueryBody body;
+  if (context.header(headers::kContentType).starts_with("application/sql")) {
+    body.text = context.request.body;
+    return body;
+  }
+  ORRERY_TRY(const auto parsed, json::Value::parse(context.request.body));
+  const json::Value text = parsed.member("query");
+  if (!text.is_string()) {
+    return Error(ErrorCode::BadRequest,
+                 "The body of a query is {\"query\":\"…\",\"parameters\":[…]}.");
+  }
+  std::string buffer;
+  body.text = text.as_string(buffer);
+  ORRERY_TRY(body.parameters, query::Parameters::parse(parsed.member("parameters")));
+  body.resume_filter = parsed.member("resumeFilter");
+  body.resume_filter.own();
+  return body;
+}
+
+query::Settings query_settings(const ContainerDefinition& definition) {
+  query::Settings settings;
+  settings.surroundings.begun_ticks = ticks_now();
+  if (const Json* config = definition.member("geospatialConfig")) {
+    settings.surroundings.is_planar = text_member(*config, "type") == "Geometry";
+  }
+  if (const Json* policy = definition.member("fullTextPolicy")) {
+    if (auto language = text_member(*policy, "defaultLanguage"); !language.empty()) {
+      settings.default_language = std::move(language);
+    }
+    for_each_in(policy, "fullTextPaths", [&](const Json& each) {
+      auto path = member_path(find_member(each, "path"));
+      auto language = text_member(each, "language");
+      if (path && !language.empty()) {
+        settings.languages.push_back({std::move(*path), std::move(language)});
+      }
+    });
+  }
+  for_each_in(definition.member("vectorEmbeddingPolicy"), "vectorEmbeddings",
+              [&](const Json& each) {
+                auto path = member_path(find_member(each, "path"));
+                if (!path) return;
+                settings.vectors.push_back({std::move(*path), text_member(each, "distanceFunction"),
+                                            text_member(each, "dataType")});
+              });
+  if (const Json* computed = definition.member("computedProperties"); computed != nullptr) {
+    for (const Json& each : *computed) {
+      settings.computed.push_back({text_member(each, "name"), text_member(each, "query")});
+    }
+  }
+  return settings;
+}
+
+Result<> check_order_by(const query::PreparedQuery& query, const ContainerDefinition& definition) {
+  const query::Query& tree = query.tree();
+  if (query.shape() != query::PreparedQuery::Shape::Ordered || query.inner()) return {};
+  std::vector<IndexSpec::Part> parts;
+  for (const query::OrderItem& item : tree.order_by) {
+    const auto* path = std::get_if<query::Path>(&item.expression->node);
+    if (path == nullptr || path->source != 0) return {};
+    const auto names = plain_names(query.sources().steps(*path));
+    if (!names) return {};
+    if (tree.order_by.size() == 1 && !definition.indexes(*names)) {
+      return Error(ErrorCode::BadRequest,
+                   fmt::format("The order by item '/{}' is excluded from the index: include its "
+                               "path in the container's indexing policy.",
+                               fmt::join(*names, "/")));
+    }
+    IndexPath index_path;
+    for (const std::string_view name : *names) index_path.steps.push_back({std::string(name)});
+    parts.push_back({std::move(index_path), item.is_descending.value_or(false)});
+  }
+  if (parts.size() < 2) return {};
+  auto inverted = parts;
+  for (IndexSpec::Part& part : inverted) part.is_descending = !part.is_descending;
+  const auto composites = definition.composite_indexes();
+  const bool is_served = std::ranges::any_of(composites, [&](const IndexSpec& composite) {
+    return composite.parts == parts || composite.parts == inverted;
+  });
+  if (is_served) return {};
+  return Error(ErrorCode::BadRequest,
+               "The order by query does not have a corresponding composite index that it can be "
+               "served from.");
+}
+
+Result<QueryPosition> query_position(const Context& context, const query::PreparedQuery& query) {
+  const auto token = context.header(headers::kContinuation);
+  if (token.empty()) {
+    QueryPosition beginning;
+    beginning.query = query.hash();
+    return beginning;
+  }
+  ORRERY_TRY(auto position, decode_query_continuation(token));
+  if (position.query != query.hash()) {
+    return Error(ErrorCode::BadRequest,
+                 "Invalid Continuation Token. It belongs to another query: text and parameters "
+                 "must be those that it was given for.");
+  }
+  return position;
+}
+
+Result<std::optional<QueryPosition>> resume_position(const json::Value& filter,
+                                                     const query::PreparedQuery& query) {
+  if (filter.is_undefined() || filter.is_null()) return std::optional<QueryPosition>();
+  const json::Value values = filter.member("value");
+  const query::Query& tree = query.tree();
+  if (!values.is_array() || query.shape() != query::PreparedQuery::Shape::Ordered ||
+      values.size() > tree.order_by.size()) {
+    return Error(ErrorCode::BadRequest,
+                 "resumeFilter must have a value for each item of the query's ORDER BY.");
+  }
+  QueryPosition position;
+  position.query = query.hash();
+  std::string key;
+  std::size_t item = 0;
+  for (json::Reader reader(values); reader.next(); ++item) {
+    const json::Value value = reader.value();
+    const bool is_descending = tree.order_by[item].is_descending.value_or(false);
+    if (value.is_object()) {
+      // Known by its hash only, which is not ours: all of its type are taken for later ones, and
+      // the client drops what it has seen.
+      const auto tag =
+          value.member("type").is_string("array") ? json::SortTag::Array : json::SortTag::Object;
+      const auto byte = static_cast<unsigned>(tag);
+      key.push_back(static_cast<char>(is_descending ? ~byte : byte));
+      break;
+    }
+    const json::Value sorted = value.is_array() ? json::Value() : json::Value::referring_to(value);
+    if (is_descending) {
+      json::append_sort_key_descending(key, sorted);
+    } else {
+      json::append_sort_key(key, sorted);
+    }
+  }
+  position.key = std::move(key);
+  if (filter.member("exclude").is_true()) {
+    position.at = {Epk::min(), kAllDocuments, Epk::max(), {}};
+  } else if (const json::Value rid = filter.member("rid"); rid.is_string()) {
+    std::string buffer;
+    const auto parsed = Rid::parse(rid.as_string(buffer));
+    if (!parsed || parsed->kind() != RidKind::Document) {
+      return Error(ErrorCode::BadRequest, "The rid of resumeFilter is not that of a document.");
+    }
+    // Inclusive: what comes before it is passed over.
+    position.at = {Epk::min(), DocumentNumber{parsed->counter() - 1}, Epk::max(), {}};
+  }
+  return std::optional(std::move(position));
+}
+
+}  // namespace orrery::api

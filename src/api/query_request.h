@@ -1,0 +1,41 @@
+// What a request for a query says: text, parameters, position; and what its container adds.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "api/context.h"
+#include "base/result.h"
+#include "json/value.h"
+#include "protocol/container_definition.h"
+#include "protocol/query_continuation.h"
+#include "query/prepared.h"
+#include "query/settings.h"
+
+namespace orrery::api {
+
+struct QueryBody {
+  std::string text;
+  query::Parameters parameters;
+  json::Value resume_filter;  ///< undefined when there is none
+};
+
+/// `{"query":…,"parameters":[…]}`, or of application/sql the bare text. BadRequest.
+Result<QueryBody> parse_query_body(const Context& context);
+
+/// What queries over the container stand on.
+query::Settings query_settings(const ContainerDefinition& definition);
+
+/// What the indexing policy refuses: ORDER BY of several paths without a composite index, and of a
+/// path that is not indexed.
+Result<> check_order_by(const query::PreparedQuery& query, const ContainerDefinition& definition);
+
+/// Where the page begins; the beginning without a token. BadRequest for a token of another query.
+Result<QueryPosition> query_position(const Context& context, const query::PreparedQuery& query);
+
+/// `{"value":[…],"rid":…,"exclude":…}`: where a client that merges ranges goes on. Nothing when
+/// there is none. BadRequest when it does not fit the query.
+Result<std::optional<QueryPosition>> resume_position(const json::Value& filter,
+                                                     const query::PreparedQuery& query);
+
+}  // namespace orrery::api

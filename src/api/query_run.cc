@@ -1,0 +1,273 @@
+#include "api/query_run.h"
+
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "api/addressing.h"
+#include "api/pieces.h"
+#include "api/suspended_queries.h"
+
+namespace orrery::api {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using query::Execution;
+using query::PreparedQuery;
+
+/// A page that has found little by then ends, and says where to go on.
+constexpr std::chrono::milliseconds kPageTimeMax{1000};
+/// The clock is looked at once in so many documents.
+constexpr std::size_t kDeadlineInterval = 64;
+/// A full page looks on for so many documents whether there is another row: most queries end here.
+constexpr std::size_t kLookAheadMax = 100;
+
+/// What a suspended query was for.
+std::string suspension_key(const QueryJob& job) {
+  return fmt::format("{}\n{}\n{}", job.container->rid_text, job.query->hash(), job.target);
+}
+
+Error cancelled() {
+  return Error(ErrorCode::Unavailable, "The client has gone: the query was given up.");
+}
+
+/// A page on its way. May be laid aside and go on later.
+class Run final : public SuspendedQuery {
+ public:
+  Run(const Services& services, const QueryJob& job)
+      : services_(services), job_(job), execution_(job.query, job.limits, rows_from(position())) {}
+
+  /// False when its time was up before all documents were read that the page needs.
+  Result<bool> read(const std::function<bool()>& is_cancelled) {
+    const auto begun = Clock::now();
+    deadline_ = begun + kPageTimeMax;
+    if (std::exchange(is_out_of_time_, false)) is_piece_done_ = false;
+    if (!snapshot_) ORRERY_TRY(begin());
+    if (job_.query->reads_documents()) ORRERY_TRY(read_pieces(is_cancelled));
+    page_.total_time += Clock::now() - begun;
+    return is_stream() || !is_out_of_time_;
+  }
+
+  /// Once all was read.
+  Result<QueryPage> page() {
+    ORRERY_TRY(execution_.finish());
+    page_.rows = execution_.take_rows();
+    page_.count = execution_.count();
+    page_.stats = execution_.stats();
+    if (!is_at_end()) set_next();
+    return std::move(page_);
+  }
+
+  /// In place of the page that is not ready.
+  QueryPage empty_page() const {
+    QueryPage page;
+    page.heads = page_.heads;
+    page.next = job_.from;
+    page.next->query = job_.query->hash();
+    return page;
+  }
+
+  std::size_t memory() const override { return execution_.memory(); }
+
+ private:
+  Result<> begin() {
+    // Heads before the snapshot: what is read is at least as new as what the token says.
+    for (const catalog::Range* range : job_.scope.ranges) {
+      page_.heads.emplace_back(range, range->partition->head());
+    }
+    ORRERY_TRY(auto snapshot, services_.store.snapshot());
+    snapshot_.emplace(std::move(snapshot));
+    for (const catalog::Range* range : job_.scope.ranges) ORRERY_TRY(check_in_place(*range));
+    const auto& map = job_.container->ranges;
+    const bool from_beginning = !is_stream() || execution_.wants_remembering();
+    pieces_ = from_beginning ? all_pieces(position().at, map, job_.scope)
+                             : pieces_from(position().at, map, job_.scope);
+    return {};
+  }
+
+  /// Where the page begins: of two positions the one that is further on.
+  const QueryPosition& position() const {
+    const auto& filter = job_.resume_filter;
+    if (!filter) return job_.from;
+    const bool is_ahead = !job_.from.key || *job_.from.key < *filter->key;
+    return is_ahead ? *filter : job_.from;
+  }
+
+  static query::RowPosition rows_from(const QueryPosition& at) {
+    return {.skipped = at.skipped,
+            .emitted = at.emitted,
+            .key = at.key,
+            .cut_rows = at.cut_rows,
+            .partial = at.partial,
+            .partial_rows = at.partial_rows};
+  }
+
+  bool is_stream() const {
+    return job_.query->shape() == PreparedQuery::Shape::Stream && !job_.query->inner();
+  }
+
+  /// The query that says which documents are wanted.
+  const PreparedQuery& reader() const {
+    return job_.query->inner() ? *job_.query->inner() : *job_.query;
+  }
+
+  Result<> read_pieces(const std::function<bool()>& is_cancelled) {
+    while (at_ < pieces_.size() && !is_page_done_) {
+      if (!walk_) ORRERY_TRY(open_piece());
+      while (!is_piece_done_ && walk_->next()) ORRERY_TRY(take(is_cancelled));
+      if (is_out_of_time_ && !is_page_done_) return {};
+      ORRERY_TRY(walk_->status());
+      page_.ranges.push_back({.range = pieces_[at_].range->id,
+                              .walk = walk_->report(),
+                              .rows = execution_.stats().rows - rows_before_});
+      walk_.reset();
+      if (!is_page_done_) ++at_;
+    }
+    has_read_all_ = !is_page_done_;
+    return {};
+  }
+
+  Result<> open_piece() {
+    const Piece& piece = pieces_[at_];
+    const auto begun = Clock::now();
+    ORRERY_TRY(walk_, open_walk(*snapshot_, piece));
+    page_.lookup_time += Clock::now() - begun;
+    execution_.begin_piece(piece.after);
+    rows_before_ = execution_.stats().rows;
+    last_piece_ = at_;
+    last_number_ = is_stream() ? piece.after : DocumentNumber{};
+    is_piece_done_ = false;
+    return {};
+  }
+
+  Result<std::unique_ptr<DocumentWalk>> open_walk(const storage::Snapshot& snapshot,
+                                                  const Piece& piece) const {
+    WalkScope scope{.snapshot = snapshot,
+                    .partition = piece.range->partition->number(),
+                    .documents = piece.range->partition->documents(),
+                    .filter = {},
+                    .after = {},
+                    .from_key = {},
+                    .choice = job_.choice};
+    scope.filter.epks = keys_within(piece, job_.scope);
+    scope.filter.partition_key = job_.scope.partition_key;
+    scope.filter.default_ttl = job_.container->rules.default_ttl;
+    scope.filter.now = services_.clock.unix_seconds();
+    if (is_stream() && !execution_.wants_remembering()) scope.after = piece.after;
+    const bool is_ordered = job_.query->shape() == PreparedQuery::Shape::Ordered;
+    // DISTINCT has to see again what was shown before.
+    if (is_ordered && position().key && !job_.query->inner() && !job_.query->tree().is_distinct) {
+      scope.from_key = *position().key;
+    }
+    return DocumentWalk::open(scope, reader(), job_.access);
+  }
+
+  Result<> take(const std::function<bool()>& is_cancelled) {
+    const DocumentNumber number = walk_->number();
+    if (execution_.wants_remembering() && number <= pieces_[at_].after) {
+      execution_.remember(walk_->text());
+      return {};
+    }
+    switch (execution_.take(walk_->text(), number)) {
+      case Execution::Next::PageDone:
+        is_page_done_ = is_piece_done_ = true;
+        return {};
+      case Execution::Next::PieceDone:
+        is_piece_done_ = walk_->is_in_order();
+        return {};
+      case Execution::Next::More:
+        break;
+    }
+    last_number_ = number;
+    if (++looked_at_ % kDeadlineInterval == 0) {
+      if (is_cancelled()) return cancelled();
+      if (Clock::now() > deadline_) is_out_of_time_ = is_piece_done_ = true;
+    }
+    const bool is_full = is_stream() && execution_.count() >= job_.limits.rows_max;
+    if (is_full && ++looked_ahead_ > kLookAheadMax) is_page_done_ = is_piece_done_ = true;
+    if (is_out_of_time_ && is_stream()) is_page_done_ = true;
+    return {};
+  }
+
+  /// Whether no row comes after this page.
+  bool is_at_end() const { return execution_.is_over() || (is_stream() && has_read_all_); }
+
+  void set_next() {
+    const query::RowPosition& rows = execution_.position();
+    QueryPosition next{.query = job_.query->hash(),
+                       .at = {},
+                       .skipped = rows.skipped,
+                       .emitted = rows.emitted,
+                       .key = rows.key,
+                       .cut_rows = rows.cut_rows,
+                       .partial = rows.partial,
+                       .partial_rows = rows.partial_rows};
+    if (is_stream()) {
+      if (!pieces_.empty()) next.at = position_in(pieces_, last_piece_, last_number_);
+    } else if (job_.query->shape() == PreparedQuery::Shape::Ordered && rows.key &&
+               rows.cut_rows == 0 && !pieces_.empty()) {
+      next.at = position_in(pieces_, execution_.last_piece(), execution_.last_number());
+    }
+    page_.next = std::move(next);
+  }
+
+  const Services& services_;
+  const QueryJob job_;
+  Execution execution_;
+  std::optional<storage::Snapshot> snapshot_;
+  std::vector<Piece> pieces_;
+  QueryPage page_;
+
+  std::size_t at_ = 0;                  // The piece that is read.
+  std::unique_ptr<DocumentWalk> walk_;  // Null between pieces.
+  std::uint64_t rows_before_ = 0;
+  std::size_t last_piece_ = 0;
+  DocumentNumber last_number_;
+  std::size_t looked_at_ = 0;
+  std::size_t looked_ahead_ = 0;
+  Clock::time_point deadline_;
+  bool is_piece_done_ = false;
+  bool is_page_done_ = false;
+  bool is_out_of_time_ = false;
+  bool has_read_all_ = false;
+};
+
+}  // namespace
+
+Result<QueryPage> run_query_page(const Services& services, const QueryJob& job,
+                                 const std::function<bool()>& is_cancelled) {
+  std::unique_ptr<Run> run;
+  SuspendedQueries* const suspended = services.suspended_queries;
+  if (job.from.suspended != 0 && suspended != nullptr) {
+    // Nothing else is ever kept there.
+    run.reset(
+        static_cast<Run*>(suspended->take(job.from.suspended, suspension_key(job)).release()));
+  }
+  if (!run) run = std::make_unique<Run>(services, job);
+  while (true) {
+    ORRERY_TRY(const bool is_read, run->read(is_cancelled));
+    if (is_read) return run->page();
+    if (suspended != nullptr) break;
+  }
+  QueryPage page = run->empty_page();
+  page.next->suspended = suspended->keep(std::move(run), suspension_key(job));
+  return page;
+}
+
+Result<std::string> run_to_end(const Services& services, QueryJob job,
+                               const std::function<bool()>& is_cancelled) {
+  std::string rows = "[";
+  while (true) {
+    ORRERY_TRY(auto page, run_query_page(services, job, is_cancelled));
+    if (page.count > 0) {
+      if (rows.size() > 1) rows.push_back(',');
+      rows += page.rows;
+    }
+    if (!page.next) break;
+    job.from = std::move(*page.next);
+  }
+  rows.push_back(']');
+  return rows;
+}
+
+}  // namespace orrery::api

@@ -1,0 +1,343 @@
+#include "catalog/index_keeper.h"
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "catalog/catalog.h"
+#include "partition/test_audit.h"
+#include "partition/test_environment.h"
+
+namespace orrery::catalog {
+namespace {
+
+using namespace std::chrono_literals;
+using partition::eventually;
+using partition::Write;
+using partition::WriteOf;
+using testing::Each;
+using testing::ElementsAre;
+using testing::SizeIs;
+
+using Fault = partition::FaultyCommitLog::Fault;
+using Outcome = IndexKeeper::Outcome;
+
+ContainerDefinition definition(const std::string& policy) {
+  return ContainerDefinition::create(
+             Json::parse(R"({"id":"c","partitionKey":{"paths":["/pk"],"kind":"Hash","version":2},)"
+                         R"("indexingPolicy":)" +
+                         policy + "}"),
+             "2020-07-15")
+      .value();
+}
+
+class IndexKeeperTest : public testing::Test {
+ protected:
+  IndexKeeperTest() { open(); }
+  ~IndexKeeperTest() override {
+    for (const Range& range : container()->ranges.all()) {
+      partition::audit(home.store(), range.partition->number());
+    }
+    close();
+  }
+
+  void open() {
+    auto opened = Catalog::open(home.environment(),
+                                [](const ContainerDefinition&) { return partition::Rules{}; });
+    ASSERT_TRUE(opened) << opened.error().message();
+    catalog = std::move(*opened);
+    home.committer().start();
+    keeper.emplace(home.environment(), *catalog,
+                   IndexKeeperLimits{.rest_max = 0ms, .retry_interval = 1ms});
+    catalog->on_change([this](const Rid& changed) { keeper->reconcile(changed); });
+  }
+  void close() {
+    home.log().release();
+    keeper->stop();
+    catalog->stop();
+    home.committer().stop();
+    keeper.reset();
+    catalog.reset();
+    home.close();
+  }
+  void reopen() {
+    close();
+    home.open();
+    open();
+  }
+
+  void make_container(const std::string& policy = "{}", std::int64_t units = 400) {
+    Throughput throughput;
+    throughput.manual = units;
+    const auto database = catalog->create_database("d", {});
+    ASSERT_TRUE(database);
+    ASSERT_TRUE(catalog->create_container((*database)->rid, definition(policy), throughput));
+  }
+  void replace_policy(const std::string& policy) {
+    ASSERT_TRUE(catalog->replace_container(
+        container()->rid, {}, [&](const ContainerDefinition&) -> Result<ContainerDefinition> {
+          return definition(policy);
+        }));
+  }
+  ContainerPtr container() { return catalog->container("d", "c"); }
+
+  Result<partition::Committed> write(const std::string& key, WriteOf one) {
+    for (;;) {
+      const auto current = container();
+      const Epk epk = effective_partition_key(current->definition.partition_key(),
+                                              PartitionKey({KeyComponent(key)}));
+      auto transaction = partition::transaction_of({one});
+      transaction.writes[0].key.epk = epk.bytes;
+      transaction.writes[0].key.partition_key = key + '\x01';
+      auto done = current->ranges.owner_of(epk).partition->submit_and_wait(std::move(transaction));
+      if (done || done.error().code() != ErrorCode::RangeGone) return done;
+    }
+  }
+  void fill(int count, std::size_t padding = 0) {
+    for (int i = 0; i < count; ++i) {
+      ASSERT_TRUE(write(fmt::format("key-{}", documents_made++),
+                        {.id = "x", .padding = padding, .members = R"("a":1,"b":[1,2])"}));
+    }
+  }
+
+  /// Of each range: "/a /b(building)"
+  std::vector<std::string> indexes() {
+    std::vector<std::string> found;
+    for (const Range& range : container()->ranges.all()) {
+      std::string& text = found.emplace_back();
+      const auto records = range.partition->indexes();
+      if (!records) continue;
+      for (const auto& index : *records) {
+        text += (text.empty() ? "" : " ") + index.spec + (index.is_complete() ? "" : "(building)");
+      }
+    }
+    return found;
+  }
+  void work() {
+    while (keeper->run_once() != Outcome::Idle) {
+    }
+  }
+  void want(std::vector<std::string> specs) { keeper->want(container()->rid, specs); }
+  int progress() { return keeper->progress(container()->rid); }
+  std::size_t entries() {
+    std::size_t count = 0;
+    for (const Range& range : container()->ranges.all()) {
+      count += partition::audit(home.store(), range.partition->number()).index_entries;
+    }
+    return count;
+  }
+
+  partition::TestEnvironment home;
+  std::unique_ptr<Catalog> catalog;
+  std::optional<IndexKeeper> keeper;
+  int documents_made = 0;
+};
+
+TEST_F(IndexKeeperTest, WhatIsWantedIsAddedToAllRangesAndBuilt) {
+  make_container("{}", 12'000);
+  ASSERT_THAT(container()->ranges.all(), SizeIs(2));
+  fill(20);
+  want({"/a", "/b/[]", "/a"});
+  work();
+  EXPECT_THAT(indexes(), ElementsAre("/a /b/[]", "/a /b/[]"));
+  EXPECT_EQ(entries(), 60u);
+  EXPECT_EQ(progress(), 100);
+  EXPECT_EQ(keeper->stats().added_indexes, 4u);
+  EXPECT_EQ(keeper->stats().indexed_documents, 20u);
+}
+
+TEST_F(IndexKeeperTest, WhatIsThereOrMayNotBeThereIsNoWork) {
+  make_container(R"({"includedPaths":[{"path":"/*"}],"excludedPaths":[{"path":"/secret/*"}]})");
+  want({"/a"});
+  work();
+  want({"/a"});
+  want({"/secret", "/secret/[]", "/a ASC,/b ASC", "nonsense", "/" + std::string(2000, 'x')});
+  EXPECT_EQ(keeper->run_once(), Outcome::Idle);
+  keeper->want(Rid::container({9, 9, 9, 9}, {0x89, 9, 9, 9}), {"/a"});
+  EXPECT_EQ(keeper->run_once(), Outcome::Idle);
+  EXPECT_THAT(indexes(), ElementsAre("/a"));
+}
+
+TEST_F(IndexKeeperTest, NoMoreThanARangeHasRoomFor) {
+  make_container(R"({"includedPaths":[{"path":"/*"},{"path":"/named/?"}]})");
+  std::vector<std::string> many;
+  for (int i = 0; i < 100; ++i) many.push_back(fmt::format("/a{}", i));
+  want(many);
+  work();
+  EXPECT_EQ(container()->ranges.all()[0].partition->indexes()->size(), storage::kIndexesMax);
+  want({"/b"});
+  EXPECT_EQ(keeper->run_once(), Outcome::Idle) << "there is no room for it";
+  EXPECT_EQ(progress(), 100);
+}
+
+TEST_F(IndexKeeperTest, ANewContainerHasTheIndexesThatItsPolicyNames) {
+  make_container(R"({"includedPaths":[{"path":"/*"},{"path":"/a/?"}],
+                     "compositeIndexes":[[{"path":"/a"},{"path":"/b","order":"descending"}]]})");
+  EXPECT_THAT(indexes(), ElementsAre("/a ASC,/b DESC /a"));
+  fill(3);
+  EXPECT_EQ(entries(), 6u);
+  EXPECT_EQ(progress(), 100);
+}
+
+TEST_F(IndexKeeperTest, AChangeOfThePolicyAddsAndDrops) {
+  make_container(R"({"includedPaths":[{"path":"/*"},{"path":"/a/?"}]})", 12'000);
+  fill(10);
+  want({"/b/[]"});
+  work();
+  EXPECT_THAT(indexes(), Each("/a /b/[]"));
+  replace_policy(R"({"includedPaths":[{"path":"/c/?"},{"path":"/b/*"}],
+                     "excludedPaths":[{"path":"/*"}]})");
+  EXPECT_EQ(progress(), 0) << "nobody has seen to it yet";
+  work();
+  EXPECT_THAT(indexes(), Each("/b/[] /c"));
+  EXPECT_EQ(progress(), 100);
+  EXPECT_EQ(keeper->stats().dropped_indexes, 2u);
+  EXPECT_EQ(entries(), 30u);
+  replace_policy(R"({"indexingMode":"none"})");
+  work();
+  EXPECT_THAT(indexes(), Each(""));
+  EXPECT_EQ(entries(), 0u);
+}
+
+TEST_F(IndexKeeperTest, RangesThatCameOfASplitOrMergeAreBuiltOn) {
+  make_container();
+  fill(30, 100'000);
+  want({"/a"});
+  ASSERT_EQ(keeper->run_once(), Outcome::Worked);
+  ASSERT_THAT(indexes(), ElementsAre("/a(building)"));
+  ASSERT_TRUE(catalog->split_range(container()->rid, RangeId{0}));
+  EXPECT_THAT(indexes(), ElementsAre("/a(building)", "/a(building)"));
+  work();
+  EXPECT_THAT(indexes(), ElementsAre("/a", "/a"));
+  EXPECT_EQ(entries(), 30u);
+
+  // Only one of two parents has it.
+  partition::Transaction drop;
+  drop.indexes = partition::IndexChange{{"/p"}, {"/a"}};
+  ASSERT_TRUE(container()->ranges.all()[0].partition->submit_and_wait(std::move(drop)));
+  ASSERT_TRUE(catalog->merge_ranges(container()->rid, RangeId{1}, RangeId{2}));
+  EXPECT_THAT(indexes(), ElementsAre("/p(building) /a(building)"));
+  work();
+  EXPECT_THAT(indexes(), ElementsAre("/p /a"));
+  EXPECT_EQ(entries(), 60u);
+}
+
+TEST_F(IndexKeeperTest, ARangeGetsWhatItsSiblingsHave) {
+  make_container("{}", 12'000);
+  fill(10);
+  partition::Transaction add;
+  add.indexes = partition::IndexChange{{"/a"}, {}};
+  ASSERT_TRUE(container()->ranges.all()[1].partition->submit_and_wait(std::move(add)));
+  keeper->reconcile(container()->rid);
+  work();
+  EXPECT_THAT(indexes(), ElementsAre("/a", "/a"));
+}
+
+TEST_F(IndexKeeperTest, ABuildGoesOnAfterARestart) {
+  make_container();
+  fill(40, 100'000);
+  want({"/a"});
+  ASSERT_EQ(keeper->run_once(), Outcome::Worked);
+  ASSERT_THAT(indexes(), ElementsAre("/a(building)"));
+  const int before = progress();
+  EXPECT_GT(before, 0);
+  EXPECT_LT(before, 100);
+  reopen();
+  keeper->start();
+  EXPECT_TRUE(eventually([&] { return progress() == 100; }));
+  EXPECT_THAT(indexes(), ElementsAre("/a"));
+  EXPECT_LT(keeper->stats().indexed_documents, 40u) << "what was built is not built again";
+}
+
+TEST_F(IndexKeeperTest, AfterARestartWhatWasBuiltBeforeCounts) {
+  make_container();
+  fill(60, 100'000);
+  want({"/a"});
+  for (int i = 0; i < 3; ++i) ASSERT_EQ(keeper->run_once(), Outcome::Worked);
+  const int before = progress();
+  reopen();
+  keeper->reconcile(container()->rid);
+  ASSERT_EQ(keeper->run_once(), Outcome::Worked);
+  EXPECT_GT(progress(), before);
+}
+
+TEST_F(IndexKeeperTest, WhatACrashCutShortIsSeenAtTheStart) {
+  make_container("{}", 12'000);
+  fill(5);
+  partition::Transaction add;
+  add.indexes = partition::IndexChange{{"/a"}, {}};
+  ASSERT_TRUE(container()->ranges.all()[0].partition->submit_and_wait(std::move(add)));
+  // The catalog has it, and nobody has told the keeper.
+  catalog->on_change([](const Rid&) {});
+  replace_policy(R"({"includedPaths":[{"path":"/*"},{"path":"/b/?"}]})");
+  reopen();
+  keeper->start();
+  EXPECT_TRUE(eventually([&] { return indexes() == std::vector<std::string>{"/a /b", "/b /a"}; }));
+  EXPECT_TRUE(eventually([&] { return progress() == 100; }));
+}
+
+TEST_F(IndexKeeperTest, WritersGoOnMeanwhile) {
+  make_container();
+  fill(60, 50'000);
+  keeper->start();
+  std::atomic<bool> stopping{false};
+  std::thread writer([&] {
+    for (int i = 0; !stopping; ++i) {
+      const auto key = fmt::format("key-{}", i % 60);
+      const auto kind = i % 7 == 0 ? Write::Kind::Delete : Write::Kind::Upsert;
+      const auto written = write(key, {.kind = kind,
+                                       .id = "x",
+                                       .padding = 20'000,
+                                       .members = fmt::format(R"("a":{},"b":[{}])", i % 5, i % 3)});
+      EXPECT_TRUE(written || written.error().code() == ErrorCode::NotFound);
+    }
+  });
+  for (int round = 0; round < 3; ++round) {
+    want({"/a", "/b/[]", "/p"});
+    EXPECT_TRUE(eventually([&] { return indexes() == std::vector<std::string>{"/a /b/[] /p"}; }));
+    replace_policy(R"({"indexingMode":"none"})");
+    EXPECT_TRUE(eventually([&] { return indexes() == std::vector<std::string>{""}; }));
+    replace_policy("{}");
+  }
+  want({"/a", "/b/[]", "/p"});
+  EXPECT_TRUE(eventually([&] { return indexes() == std::vector<std::string>{"/a /b/[] /p"}; }));
+  stopping = true;
+  writer.join();
+}
+
+TEST_F(IndexKeeperTest, ADiskThatRefusesHoldsItUpAndNoMore) {
+  make_container();
+  fill(40, 100'000);
+  keeper->start();
+  home.log().fail_next(Fault::BeforeWriting, false);
+  want({"/a"});
+  EXPECT_TRUE(eventually([&] { return !home.committer().accepts(); }));
+  home.log().make_recoverable();
+  EXPECT_TRUE(eventually([&] { return indexes() == std::vector<std::string>{"/a"}; }));
+  EXPECT_EQ(entries(), 40u);
+}
+
+TEST_F(IndexKeeperTest, ADeletedContainerIsForgotten) {
+  make_container();
+  fill(3);
+  const Rid rid = container()->rid;
+  want({"/a"});
+  ASSERT_TRUE(catalog->delete_container(rid, {}));
+  EXPECT_EQ(keeper->run_once(), Outcome::Worked);
+  EXPECT_EQ(keeper->run_once(), Outcome::Idle);
+  EXPECT_EQ(keeper->progress(rid), 100);
+  const auto database = catalog->database("d");
+  ASSERT_TRUE(catalog->create_container(database->rid, definition("{}"), {}));
+}
+
+}  // namespace
+}  // namespace orrery::catalog

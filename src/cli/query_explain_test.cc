@@ -1,0 +1,95 @@
+#include "cli/query_explain.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace orrery::cli {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+std::string explained(const std::string& json, const std::string& metrics = "") {
+  QueryExplanation explanation;
+  explanation.add_page(json, metrics);
+  return explanation.to_words();
+}
+
+TEST(QueryExplanation, NamesTheIndexThatServed) {
+  EXPECT_EQ(
+      explained(R"({"shape":"stream","ranges":[{"id":"0","way":"index","indexes":["/city"],)"
+                R"("documentsRead":12,"entriesRead":40,"rows":7}],"helpful":[],"building":[]})"),
+      "The index on /city found the documents in the only range that was asked: 40 entries "
+      "and 12 documents were read, and 7 rows came of them.\n");
+}
+
+TEST(QueryExplanation, SaysWhatWasScannedAndWhatWouldHelp) {
+  EXPECT_EQ(explained(R"({"shape":"stream","ranges":[)"
+                      R"({"id":"0","way":"scan","indexes":[],"documentsRead":1234567,"rows":1},)"
+                      R"({"id":"1","way":"scan","indexes":[],"documentsRead":33,"rows":0}],)"
+                      R"("helpful":["/b","/a ASC,/b DESC"],"building":[]})"),
+            "No index was used in all 2 ranges that were asked: 1,234,600 documents were read one "
+            "after the other, and 1 row came of them.\n"
+            "An index on /b would help; the server builds it by itself when such queries keep "
+            "coming.\n"
+            "A composite index on (/a ASC, /b DESC) would help: name it among compositeIndexes of "
+            "the indexing policy.\n");
+}
+
+TEST(QueryExplanation, RangesThatWereReadAlikeAreToldTogether) {
+  const std::string words = explained(
+      R"({"shape":"grouped","ranges":[{"id":"1","way":"scan","documentsRead":1},)"
+      R"({"id":"2","way":"index","indexes":["/a","/b"],"documentsRead":5,"entriesRead":6},)"
+      R"({"id":"3","way":"scan","documentsRead":4},{"id":"4","way":"nothing"}],)"
+      R"("helpful":["/a"],"building":["/a"]})");
+  EXPECT_THAT(words, HasSubstr("No index was used in ranges 1 and 3: 5 documents were read"));
+  EXPECT_THAT(words,
+              HasSubstr("The indexes on /a and /b found the documents in range 2: 6 entries"));
+  EXPECT_THAT(words, HasSubstr("Nothing was read in range 4"));
+  EXPECT_THAT(words, HasSubstr("All documents were looked at before the first row."));
+  EXPECT_THAT(words, HasSubstr("The index on /a is being built"));
+  EXPECT_THAT(words, Not(HasSubstr("would help")));
+}
+
+TEST(QueryExplanation, SaysWhereTheOrderComesFrom) {
+  const std::string begin = R"({"shape":"ordered","ranges":[{"id":"0","documentsRead":1,"way":)";
+  EXPECT_THAT(explained(begin + R"("ordered index","indexes":["/a ASC,/b DESC"]}]})"),
+              AllOf(HasSubstr("The index on (/a ASC, /b DESC) gave the documents in order"),
+                    HasSubstr("The order comes from the index")));
+  EXPECT_THAT(
+      explained(begin + R"("scan"}]})"),
+      AllOf(HasSubstr("The rows are sorted"), HasSubstr("1 document was read"),
+            HasSubstr("0 rows came of it"), HasSubstr("No index that the indexing policy")));
+}
+
+TEST(QueryExplanation, AddsUpPages) {
+  QueryExplanation explanation;
+  // Percent-encoded, as it comes in a header.
+  const std::string page =
+      "%7B%22shape%22%3A%22stream%22%2C%22ranges%22%3A%5B%7B%22id%22%3A%220%22%2C%22way%22%3A%22"
+      "scan%22%2C%22documentsRead%22%3A10%2C%22rows%22%3A2%7D%5D%7D";
+  const std::string metrics =
+      "totalExecutionTimeInMs=1.50;queryCompileTimeInMs=0.25;indexLookupTimeInMs=0.50;"
+      "documentLoadTimeInMs=0.10;VMExecutionTimeInMs=0.20;nonsense;x=;y=abc";
+  explanation.add_page(page, metrics);
+  explanation.add_page(page, metrics);
+  const std::string words = explanation.to_words();
+  EXPECT_THAT(words, HasSubstr("20 documents were read one after the other, and 4 rows"));
+  EXPECT_THAT(words, HasSubstr("The server took 3.00 ms for 2 pages: 0.50 to understand the query, "
+                               "1.00 in indexes, 0.60 with documents."));
+}
+
+TEST(QueryExplanation, OfAnotherServerIsWhatItsMetricsSay) {
+  EXPECT_EQ(
+      explained("", "retrievedDocumentCount=2000;outputDocumentCount=1"),
+      "This server does not tell how it found the rows.\nIt read 2,000 documents for 1 row.\n");
+  for (const char* nonsense : {"%zz", "{", "[]", "7", "\"\""}) {
+    EXPECT_EQ(explained(nonsense), "This server does not tell how it found the rows.\n");
+  }
+  EXPECT_EQ(
+      explained(R"({"shape":7,"ranges":[1,{"id":3}],"helpful":{},"building":"x"})").find("\x1b"),
+      std::string::npos);
+}
+
+}  // namespace
+}  // namespace orrery::cli

@@ -1,0 +1,33 @@
+// What an index has of a document.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "json/path.h"
+#include "json/value.h"
+#include "protocol/index_path.h"
+
+namespace orrery::index {
+
+/// Finds the entries of several indexes in one document, in one pass where that is possible. Made
+/// once per set of indexes; threads may share it.
+class TermFinder {
+ public:
+  explicit TermFinder(std::vector<IndexSpec> specs);
+  ~TermFinder();
+
+  /// Appends to terms[i], for each index i, the keys (json/sort_key.h, strings cut) of the
+  /// document's entries in it, each once. A single path without [] has exactly one, that of
+  /// undefined where nothing is there; so has a composite. A path with [] has one per different
+  /// element value, none if there are none.
+  void find(std::string_view document, std::vector<std::vector<std::string>>& terms) const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<const Impl> impl_;
+};
+
+}  // namespace orrery::index

@@ -1,0 +1,274 @@
+#include "partition/document_cursor.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/assert.h"
+#include "storage/keys.h"
+
+namespace orrery::partition {
+
+using index::Candidate;
+using storage::Family;
+using storage::LogPosition;
+using storage::VersionRecord;
+
+namespace {
+
+/// Where a document of another key is met: one key's own entries are gone over if they are no more
+/// than this, which costs little to find out.
+constexpr std::size_t kOwnEntriesMax = 1000;
+/// Else so many records of others are stepped over before that is done all the same.
+constexpr std::size_t kForeignRecordsMax = 1000;
+
+/// What the entries in `ids` of the filter's key begin with.
+std::string key_prefix(PartitionNumber partition, const ScanFilter& filter) {
+  return storage::id_key(partition, {filter.epks->min.bytes, *filter.partition_key, ""});
+}
+
+Candidate candidate_of(const storage::IdEntry& entry) {
+  return {entry.header.number, entry.position};
+}
+
+}  // namespace
+
+bool ScanFilter::passes(const VersionRecord& record) const {
+  if (storage::expired(record.header.ts, record.header.own_ttl, default_ttl, now)) return false;
+  if (partition_key && record.partition_key != *partition_key) return false;
+  if (epks) {
+    if (record.epk < epks->min.bytes || !(record.epk < epks->max.bytes)) return false;
+  }
+  return true;
+}
+
+// ── versions ─────────────────────────────────────────────────────────────────────────────────────
+
+VersionReader::VersionReader(const storage::Snapshot& snapshot, PartitionNumber partition,
+                             Order order)
+    : partition_(partition),
+      order_(order),
+      cursor_(snapshot.cursor(Family::Log, storage::partition_prefix(partition),
+                              storage::partition_end(partition),
+                              order == Order::Ascending ? storage::Snapshot::Access::Scan
+                                                        : storage::Snapshot::Access::Point)) {}
+
+bool VersionReader::may_be_next(LogPosition position) const {
+  if (order_ == Order::Ascending) return true;
+  const LogPosition here = storage::log_position(cursor_.key());
+  return position == LogPosition{here.lsn, here.index + 1} ||
+         position == LogPosition{Lsn{here.lsn.value + 1}, 0};
+}
+
+Result<VersionRecord> VersionReader::at(LogPosition position) {
+  const bool is_stepped = is_placed_ && cursor_.valid() && may_be_next(position);
+  if (is_stepped) cursor_.next();
+  if (!is_stepped || !cursor_.valid() || storage::log_position(cursor_.key()) != position) {
+    cursor_.seek(storage::log_key(partition_, position));
+  }
+  is_placed_ = true;
+  if (!cursor_.valid() || storage::log_position(cursor_.key()) != position) {
+    ORRERY_TRY(cursor_.status());
+    return Error(ErrorCode::Internal, "an index entry names a version that is not in the log");
+  }
+  const auto record = VersionRecord::parse(cursor_.value());
+  ORRERY_ASSERT(record.has_value());
+  return *record;
+}
+
+// ── one partition key ────────────────────────────────────────────────────────────────────────────
+
+Result<std::optional<std::vector<Candidate>>> find_in_key(const storage::Snapshot& snapshot,
+                                                          PartitionNumber partition,
+                                                          const ScanFilter& filter,
+                                                          std::size_t count_max) {
+  const std::string from = key_prefix(partition, filter);
+  std::vector<Candidate> found;
+  auto cursor = snapshot.cursor(Family::Ids, from, from + '\xFF');
+  for (; cursor.valid(); cursor.next()) {
+    if (found.size() == count_max) return std::optional<std::vector<Candidate>>();
+    const auto entry = storage::IdEntry::parse(cursor.value());
+    ORRERY_ASSERT(entry.has_value());
+    found.push_back(candidate_of(*entry));
+  }
+  ORRERY_TRY(cursor.status());
+  std::ranges::sort(found, {}, &Candidate::number);
+  return std::optional(std::move(found));
+}
+
+Result<std::optional<Candidate>> find_by_id(const storage::Snapshot& snapshot,
+                                            PartitionNumber partition, const ScanFilter& filter,
+                                            std::string_view id) {
+  std::string value;
+  switch (snapshot.get(Family::Ids, key_prefix(partition, filter).append(id), value)) {
+    case storage::Lookup::Found:
+      break;
+    case storage::Lookup::Missing:
+      return std::optional<Candidate>();
+    case storage::Lookup::Unknown:
+    case storage::Lookup::Failed:
+      return Error(ErrorCode::Unavailable,
+                   "the disk could not be read; see the server's diagnostics");
+  }
+  const auto entry = storage::IdEntry::parse(value);
+  ORRERY_ASSERT(entry.has_value());
+  return std::optional(candidate_of(*entry));
+}
+
+// ── ways ─────────────────────────────────────────────────────────────────────────────────────────
+
+class DocumentCursor::Way {
+ public:
+  virtual ~Way() = default;
+  /// The next version; nothing at the end.
+  virtual Result<std::optional<VersionRecord>> step() = 0;
+};
+
+class DocumentCursor::OverCandidates final : public Way {
+ public:
+  OverCandidates(VersionReader versions, std::vector<Candidate> candidates, std::size_t begin = 0)
+      : versions_(std::move(versions)), candidates_(std::move(candidates)), at_(begin) {}
+
+  Result<std::optional<VersionRecord>> step() override {
+    if (at_ == candidates_.size()) return std::optional<VersionRecord>();
+    ORRERY_TRY(const auto record, versions_.at(candidates_[at_++].position));
+    return std::optional(record);
+  }
+
+ private:
+  VersionReader versions_;
+  const std::vector<Candidate> candidates_;
+  std::size_t at_;
+};
+
+class DocumentCursor::InLog final : public Way {
+ public:
+  InLog(const storage::Snapshot& snapshot, PartitionNumber partition)
+      : cursor_(snapshot.cursor(Family::Log, storage::partition_prefix(partition),
+                                storage::partition_end(partition),
+                                storage::Snapshot::Access::Scan)) {}
+
+  Result<std::optional<VersionRecord>> step() override {
+    if (has_begun_) cursor_.next();
+    has_begun_ = true;
+    if (!cursor_.valid()) {
+      ORRERY_TRY(cursor_.status());
+      return std::optional<VersionRecord>();
+    }
+    const auto record = VersionRecord::parse(cursor_.value());
+    ORRERY_ASSERT(record.has_value());
+    return record;
+  }
+
+ private:
+  storage::Snapshot::Cursor cursor_;
+  bool has_begun_ = false;
+};
+
+class DocumentCursor::ByNumber final : public Way {
+ public:
+  ByNumber(const storage::Snapshot& snapshot, PartitionNumber partition, DocumentNumber after,
+           const ScanFilter& filter)
+      : snapshot_(snapshot),
+        partition_(partition),
+        filter_(filter),
+        numbers_(snapshot.cursor(Family::Rids,
+                                 storage::rid_key(partition, DocumentNumber{after.value + 1}),
+                                 storage::partition_end(partition))),
+        versions_(snapshot, partition, VersionReader::Order::Ascending) {}
+
+  Result<std::optional<VersionRecord>> step() override {
+    if (own_) return own_->step();
+    if (has_begun_) numbers_.next();
+    has_begun_ = true;
+    if (!numbers_.valid()) {
+      ORRERY_TRY(numbers_.status());
+      return std::optional<VersionRecord>();
+    }
+    const auto position = storage::parse_position_value(numbers_.value());
+    ORRERY_ASSERT(position.has_value());
+    ORRERY_TRY(const auto record, versions_.at(*position));
+    if (filter_.partition_key && filter_.epks) ORRERY_TRY(judge(record));
+    return std::optional(record);
+  }
+
+ private:
+  /// Goes over to the key's own entries where those of others would cost more.
+  Result<> judge(const VersionRecord& record) {
+    if (record.partition_key == *filter_.partition_key) {
+      foreign_ = 0;
+      return {};
+    }
+    ++foreign_;
+    if (!has_asked_) {
+      has_asked_ = true;
+      return use_own_entries(record.header.number, kOwnEntriesMax);
+    }
+    if (foreign_ <= kForeignRecordsMax) return {};
+    return use_own_entries(record.header.number, SIZE_MAX);
+  }
+
+  Result<> use_own_entries(DocumentNumber after, std::size_t count_max) {
+    ORRERY_TRY(auto found, find_in_key(snapshot_, partition_, filter_, count_max));
+    if (!found) return {};
+    const auto begin = std::ranges::upper_bound(*found, after, {}, &Candidate::number);
+    const auto passed = static_cast<std::size_t>(begin - found->begin());
+    own_.emplace(VersionReader(snapshot_, partition_, VersionReader::Order::Any), std::move(*found),
+                 passed);
+    return {};
+  }
+
+  const storage::Snapshot& snapshot_;
+  const PartitionNumber partition_;
+  const ScanFilter filter_;
+  storage::Snapshot::Cursor numbers_;
+  VersionReader versions_;
+  bool has_begun_ = false;
+  bool has_asked_ = false;   // Whether the key's own entries were counted.
+  std::size_t foreign_ = 0;  // Records of other keys since the last one of this.
+  std::optional<OverCandidates> own_;
+};
+
+// ── the cursor ───────────────────────────────────────────────────────────────────────────────────
+
+DocumentCursor::DocumentCursor(std::unique_ptr<Way> way, ScanFilter filter)
+    : way_(std::move(way)), filter_(std::move(filter)) {}
+DocumentCursor::DocumentCursor(DocumentCursor&&) noexcept = default;
+DocumentCursor::~DocumentCursor() = default;
+
+DocumentCursor DocumentCursor::by_number(const storage::Snapshot& snapshot,
+                                         PartitionNumber partition, DocumentNumber after,
+                                         ScanFilter filter) {
+  auto way = std::make_unique<ByNumber>(snapshot, partition, after, filter);
+  return {std::move(way), std::move(filter)};
+}
+
+DocumentCursor DocumentCursor::in_log(const storage::Snapshot& snapshot, PartitionNumber partition,
+                                      ScanFilter filter) {
+  return {std::make_unique<InLog>(snapshot, partition), std::move(filter)};
+}
+
+DocumentCursor DocumentCursor::over(const storage::Snapshot& snapshot, PartitionNumber partition,
+                                    std::vector<Candidate> candidates, ScanFilter filter) {
+  return {std::make_unique<OverCandidates>(
+              VersionReader(snapshot, partition, VersionReader::Order::Any), std::move(candidates)),
+          std::move(filter)};
+}
+
+bool DocumentCursor::step() {
+  if (!status_) return false;
+  const auto record = way_->step();
+  if (!record) status_ = Error(record.error());
+  if (!record || !*record) return false;
+  record_ = **record;
+  ++looked_at_;
+  return true;
+}
+
+bool DocumentCursor::next() {
+  while (step()) {
+    if (passes()) return true;
+  }
+  return false;
+}
+
+}  // namespace orrery::partition

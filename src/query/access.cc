@@ -1,0 +1,548 @@
+#include "query/access.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "protocol/utf8.h"
+#include "query/functions.h"
+#include "query/key_set.h"
+#include "query/walk.h"
+
+namespace orrery::query {
+namespace {
+
+using json::Kind;
+using json::Value;
+
+/// What is known of one value in a document: it is in the set.
+struct Condition {
+  IndexPath path;
+  KeySet keys;
+};
+
+/// Conditions, one of which holds. By their paths: for "one of the values there" it is the same
+/// whether one of two sets has it, or the two together.
+using Alternatives = std::map<IndexPath, KeySet>;
+
+/// What a document must be like for an expression to have a wanted value. To say less is always
+/// right.
+struct Bound {
+  bool is_never = false;
+  /// All hold. By what tells values apart: two conditions on one value are one, while two on values
+  /// of one path, such as two elements of an array, stay two.
+  std::map<std::string, Condition> conditions;
+  std::vector<Alternatives> alternatives;  ///< one of each holds
+
+  bool says_nothing() const { return !is_never && conditions.empty() && alternatives.empty(); }
+};
+
+Bound never() {
+  Bound bound;
+  bound.is_never = true;
+  return bound;
+}
+
+void add(Bound& bound, Bound other) {
+  if (bound.is_never || other.is_never) {
+    bound = never();
+    return;
+  }
+  for (auto& [value, condition] : other.conditions) {
+    const auto [at, is_new] = bound.conditions.try_emplace(value, std::move(condition));
+    if (is_new) continue;
+    at->second.keys = intersection_of(at->second.keys, condition.keys);
+    if (at->second.keys.empty()) {
+      bound = never();
+      return;
+    }
+  }
+  std::ranges::move(other.alternatives, std::back_inserter(bound.alternatives));
+}
+
+/// What a branch of an OR adds to the alternatives: its best condition besides those that all
+/// branches have, or alternatives of its own. False when it has none.
+bool add_branch(std::map<IndexPath, std::vector<KeySet>>& sets, const Bound& branch,
+                const std::set<std::string>& shared) {
+  const Condition* best = nullptr;
+  for (const auto& [value, condition] : branch.conditions) {
+    if (shared.contains(value)) continue;
+    if (best == nullptr || (condition.keys.is_points && !best->keys.is_points)) best = &condition;
+  }
+  if (best != nullptr) {
+    sets[best->path].push_back(best->keys);
+    return true;
+  }
+  if (branch.alternatives.empty()) return false;
+  for (const auto& [path, keys] : branch.alternatives.front()) sets[path].push_back(keys);
+  return true;
+}
+
+/// What holds if one of the bounds does.
+Bound one_of(std::vector<Bound> branches) {
+  std::erase_if(branches, [](const Bound& branch) { return branch.is_never; });
+  if (branches.empty()) return never();
+  if (branches.size() == 1) return std::move(branches.front());
+  Bound any;
+  if (std::ranges::any_of(branches, &Bound::says_nothing)) return any;
+  std::set<std::string> shared;
+  for (const auto& [value, condition] : branches.front().conditions) {
+    std::vector<KeySet> sets;
+    for (const Bound& branch : branches) {
+      const auto found = branch.conditions.find(value);
+      if (found == branch.conditions.end()) break;
+      sets.push_back(found->second.keys);
+    }
+    if (sets.size() < branches.size()) continue;
+    any.conditions.emplace(value, Condition{condition.path, union_of(sets)});
+    shared.insert(value);
+  }
+  std::map<IndexPath, std::vector<KeySet>> sets;
+  const bool all_have_one = std::ranges::all_of(
+      branches, [&](const Bound& branch) { return add_branch(sets, branch, shared); });
+  if (!all_have_one) return any;
+  Alternatives alternatives;
+  for (const auto& [path, of_path] : sets) alternatives.emplace(path, union_of(of_path));
+  any.alternatives.push_back(std::move(alternatives));
+  return any;
+}
+
+/// What every text that a LIKE pattern matches begins with.
+struct LikePrefix {
+  std::string text;
+  bool is_whole = true;  ///< and it is nothing more
+};
+
+LikePrefix like_prefix(std::string_view pattern, std::optional<char32_t> escape) {
+  LikePrefix prefix;
+  bool is_escaped = false;
+  for (std::size_t at = 0; at < pattern.size();) {
+    const CodePoint character = decode_utf8(pattern, at);
+    const bool is_special =
+        character.value == '%' || character.value == '_' || character.value == '[';
+    const bool is_escape = !is_escaped && escape && character.value == *escape;
+    if (character.size == 0 || (is_special && !is_escaped && !is_escape)) {
+      prefix.is_whole = false;
+      break;
+    }
+    if (!is_escape) prefix.text += pattern.substr(at, character.size);
+    is_escaped = is_escape;
+    at += character.size;
+  }
+  return prefix;
+}
+
+bool compares(BinaryOperator op) {
+  switch (op) {
+    case BinaryOperator::Equal:
+    case BinaryOperator::NotEqual:
+    case BinaryOperator::Less:
+    case BinaryOperator::LessOrEqual:
+    case BinaryOperator::Greater:
+    case BinaryOperator::GreaterOrEqual:
+      return true;
+    default:
+      return false;
+  }
+}
+
+/// The operator for operands that have changed places.
+BinaryOperator mirrored(BinaryOperator op) {
+  switch (op) {
+    case BinaryOperator::Less:
+      return BinaryOperator::Greater;
+    case BinaryOperator::LessOrEqual:
+      return BinaryOperator::GreaterOrEqual;
+    case BinaryOperator::Greater:
+      return BinaryOperator::Less;
+    case BinaryOperator::GreaterOrEqual:
+      return BinaryOperator::LessOrEqual;
+    default:
+      return op;
+  }
+}
+
+const Value* constant(const Expression& expression) {
+  const auto* literal = std::get_if<Literal>(&expression.node);
+  return literal == nullptr ? nullptr : &literal->value;
+}
+
+/// The functions IS_…, which are true of some kinds and false of all others, undefined too.
+struct TypeTest {
+  std::string_view name;
+  Kind first;
+  Kind last;
+};
+constexpr TypeTest kTypeTests[] = {
+    {"IS_ARRAY", Kind::Array, Kind::Array},     {"IS_BOOL", Kind::Boolean, Kind::Boolean},
+    {"IS_DEFINED", Kind::Null, Kind::Object},   {"IS_NULL", Kind::Null, Kind::Null},
+    {"IS_NUMBER", Kind::Number, Kind::Number},  {"IS_OBJECT", Kind::Object, Kind::Object},
+    {"IS_PRIMITIVE", Kind::Null, Kind::String}, {"IS_STRING", Kind::String, Kind::String},
+};
+
+class Analysis {
+ public:
+  explicit Analysis(const Sources& sources) : sources_(sources), bases_(sources.size()) {
+    if (!bases_.empty()) bases_.front().emplace();
+  }
+
+  /// What a document must be like for the query to have a row of it, or a row to aggregate.
+  Bound of_query(const Query& query) {
+    Bound bound;
+    for (const FromItem& item : query.from) add(bound, of_source(item));
+    if (query.where) add(bound, of(*query.where, true));
+    return bound;
+  }
+
+  std::vector<QueryAccess::Order> order_of(const Query& query) const {
+    std::vector<QueryAccess::Order> order;
+    if (query.is_rank || query.is_grouped()) return order;
+    for (const OrderItem& item : query.order_by) {
+      const auto place = place_of(*item.expression);
+      if (!place || place->path.has_elements()) return {};
+      order.push_back({place->path, item.is_descending.value_or(false)});
+    }
+    return order;
+  }
+
+  std::set<IndexPath> unbounded;
+
+ private:
+  /// A value in the document.
+  struct Place {
+    IndexPath path;
+    std::string value;  ///< tells it apart from others
+  };
+
+  Bound of_source(const FromItem& item) {
+    if (const auto* inner = std::get_if<Subquery>(&item.collection->node)) {
+      // A subquery with aggregates has a row even if nothing passes its filter.
+      return inner->query->is_grouped() ? Bound() : of_query(*inner->query);
+    }
+    const auto* path = std::get_if<Path>(&item.collection->node);
+    if (item.source == 0 || path == nullptr || !bases_[path->source]) return {};
+    IndexPath base = absolute(*path);
+    if (item.is_iteration) base.steps.push_back({.name = {}, .is_element = true});
+    bases_[item.source] = std::move(base);
+    return {};
+  }
+
+  /// From the root of the document. The base of its source is known.
+  IndexPath absolute(const Path& path) const {
+    IndexPath whole = *bases_[path.source];
+    for (const json::Step& step : sources_.steps(path)) {
+      const auto* name = std::get_if<std::string>(&step);
+      // What is at a certain place of an array is one of its elements.
+      whole.steps.push_back({.name = name ? *name : "", .is_element = name == nullptr});
+    }
+    return whole;
+  }
+
+  std::optional<Place> place_of(const Expression& expression) const {
+    const auto* path = std::get_if<Path>(&expression.node);
+    if (path == nullptr || !bases_[path->source]) return std::nullopt;
+    Place place{absolute(*path), {}};
+    if (place.path.steps.empty()) return std::nullopt;
+    place.value = place.path.text();
+    if (place.path.has_elements()) {
+      place.value += " of " + std::to_string(path->source) + "." + std::to_string(path->slot);
+    }
+    return place;
+  }
+
+  /// Some element of the array there, which no other condition is about.
+  Place element_of(Place array, std::optional<std::string_view> member = {}) {
+    array.path.steps.push_back({.name = {}, .is_element = true});
+    if (member) array.path.steps.push_back({.name = std::string(*member), .is_element = false});
+    array.value = array.path.text() + " element " + std::to_string(++elements_);
+    return array;
+  }
+
+  static Bound at(const Place& place, KeySet keys) {
+    if (keys.empty()) return never();
+    // An index over elements does not have those that lack the path.
+    if (keys.has_undefined() && place.path.has_elements()) return {};
+    Bound bound;
+    bound.conditions.emplace(place.value, Condition{place.path, std::move(keys)});
+    return bound;
+  }
+
+  /// Nothing can be said: remembers what is read.
+  Bound nothing(const Expression& expression) {
+    if (const auto place = place_of(expression)) unbounded.insert(place->path);
+    for_each_operand(expression, [&](const Expression& operand) { nothing(operand); });
+    return {};
+  }
+
+  /// `wanted`: the value of the expression, true or false.
+  Bound of(const Expression& expression, bool wanted) {
+    return std::visit([&](const auto& node) { return of_node(node, wanted, expression); },
+                      expression.node);
+  }
+
+  Bound of_node(const Literal& literal, bool wanted, const Expression&) {
+    const bool has_it = literal.value.is_boolean() && literal.value.as_boolean() == wanted;
+    return has_it ? Bound() : never();
+  }
+
+  Bound of_node(const Path&, bool wanted, const Expression& expression) {
+    const auto place = place_of(expression);
+    return place ? at(*place, equal_to(Value::boolean(wanted))) : nothing(expression);
+  }
+
+  Bound of_node(const Unary& unary, bool wanted, const Expression& expression) {
+    if (unary.op != UnaryOperator::Not) return nothing(expression);
+    return of(*unary.operand, !wanted);
+  }
+
+  Bound of_node(const Logical& logical, bool wanted, const Expression&) {
+    if (logical.is_and == wanted) {
+      Bound all;
+      for (const ExpressionPtr& operand : logical.operands) add(all, of(*operand, wanted));
+      return all;
+    }
+    return any(logical.operands, wanted);
+  }
+
+  Bound any(const std::vector<ExpressionPtr>& operands, bool wanted) {
+    std::vector<Bound> branches;
+    branches.reserve(operands.size());
+    for (const ExpressionPtr& operand : operands) branches.push_back(of(*operand, wanted));
+    return one_of(std::move(branches));
+  }
+
+  /// It has the value of one of them.
+  Bound of_node(const Coalesce& coalesce, bool wanted, const Expression&) {
+    return any(coalesce.operands, wanted);
+  }
+
+  Bound of_node(const Conditional& conditional, bool wanted, const Expression&) {
+    std::vector<Bound> branches;
+    for (const Conditional::Branch& branch : conditional.branches) {
+      Bound taken = of(*branch.when, true);
+      add(taken, of(*branch.then, wanted));
+      branches.push_back(std::move(taken));
+    }
+    branches.push_back(of(*conditional.otherwise, wanted));
+    return one_of(std::move(branches));
+  }
+
+  Bound of_node(const Chain& chain, bool wanted, const Expression& expression) {
+    if (chain.links.size() != 1 || !compares(chain.links.front().op)) return nothing(expression);
+    const Chain::Link& link = chain.links.front();
+    return of_comparison(*chain.first, link.op, *link.operand, wanted);
+  }
+
+  Bound of_comparison(const Expression& left, BinaryOperator op, const Expression& right,
+                      bool wanted) {
+    if (const Value* value = constant(right)) {
+      if (const auto place = place_of(left)) return at(*place, compared(op, *value, wanted));
+    }
+    if (const Value* value = constant(left)) {
+      const auto place = place_of(right);
+      if (place) return at(*place, compared(mirrored(op), *value, wanted));
+    }
+    nothing(left);
+    return nothing(right);
+  }
+
+  Bound of_node(const In& in, bool wanted, const Expression& expression) {
+    const auto place = place_of(*in.operand);
+    const bool all_constant =
+        std::ranges::all_of(in.list, [](const auto& each) { return constant(*each) != nullptr; });
+    if (place && all_constant) return of_list(*place, in, wanted != in.is_negated);
+    if (wanted == in.is_negated) return nothing(expression);
+    std::vector<Bound> branches;
+    for (const ExpressionPtr& element : in.list) {
+      branches.push_back(of_comparison(*in.operand, BinaryOperator::Equal, *element, true));
+    }
+    return one_of(std::move(branches));
+  }
+
+  static Bound of_list(const Place& place, const In& in, bool is_in) {
+    std::vector<KeySet> sets;
+    for (const ExpressionPtr& element : in.list) {
+      const Value& value = *constant(*element);
+      sets.push_back(is_in ? equal_to(value) : only(value));
+    }
+    KeySet keys = union_of(sets);
+    return at(place, is_in ? std::move(keys) : defined_except(keys));
+  }
+
+  Bound of_node(const Between& between, bool wanted, const Expression&) {
+    const bool is_within = wanted != between.is_negated;
+    Bound above =
+        of_comparison(*between.operand, BinaryOperator::GreaterOrEqual, *between.low, is_within);
+    Bound below =
+        of_comparison(*between.operand, BinaryOperator::LessOrEqual, *between.high, is_within);
+    if (is_within) {
+      add(above, std::move(below));
+      return above;
+    }
+    std::vector<Bound> branches;
+    branches.push_back(std::move(above));
+    branches.push_back(std::move(below));
+    return one_of(std::move(branches));
+  }
+
+  Bound of_node(const Like& like, bool wanted, const Expression& expression) {
+    const auto place = place_of(*like.operand);
+    const Value* pattern = constant(*like.pattern);
+    if (!place || pattern == nullptr) return nothing(expression);
+    if (!pattern->is_string()) return never();
+    std::string buffer;
+    const LikePrefix prefix = like_prefix(pattern->as_string(buffer), like.escape);
+    const bool is_match = wanted != like.is_negated;
+    if (!is_match || (prefix.text.empty() && !prefix.is_whole)) nothing(*like.operand);
+    if (!is_match) return at(*place, of_kind(Kind::String));
+    if (prefix.is_whole) return at(*place, equal_to(Value::string(prefix.text)));
+    return at(*place, with_prefix(prefix.text));
+  }
+
+  Bound of_node(const Subquery& subquery, bool wanted, const Expression&) {
+    if (subquery.kind != Subquery::Kind::Exists || !wanted) return {};
+    return subquery.query->is_grouped() ? Bound() : of_query(*subquery.query);
+  }
+
+  Bound of_node(const Call& call, bool wanted, const Expression& expression) {
+    if (call.is_udf || call.arguments.empty()) return nothing(expression);
+    const std::string_view name = call.function->name;
+    const auto test = std::ranges::find(kTypeTests, name, &TypeTest::name);
+    if (test != std::end(kTypeTests)) return of_type_test(*test, call, wanted, expression);
+    if (!wanted) return nothing(expression);
+    if (name == "STARTSWITH" || name == "STRINGEQUALS") return of_text_test(call, expression);
+    if (name == "ARRAY_CONTAINS") return of_array_contains(call, expression);
+    if (name == "ARRAY_CONTAINS_ANY") return of_array_contains_any(call, expression);
+    if (name == "ARRAY_CONTAINS_ALL") return of_array_contains_all(call, expression);
+    if (name == "IS_INTEGER" || name == "IS_FINITE_NUMBER") {
+      const auto place = place_of(*call.arguments[0]);
+      return place ? at(*place, of_kind(Kind::Number)) : nothing(expression);
+    }
+    return nothing(expression);
+  }
+
+  Bound of_type_test(const TypeTest& test, const Call& call, bool wanted,
+                     const Expression& expression) {
+    const auto place = place_of(*call.arguments[0]);
+    if (!place) return nothing(expression);
+    const KeySet tested = of_kinds(test.first, test.last);
+    if (wanted) return at(*place, tested);
+    if (test.name == "IS_DEFINED") return at(*place, undefined_only());
+    return at(*place, union_of({undefined_only(), defined_except(tested)}));
+  }
+
+  /// STARTSWITH and StringEquals, unless they ignore case.
+  Bound of_text_test(const Call& call, const Expression& expression) {
+    const bool is_prefix = call.function->name == "STARTSWITH";
+    const Value* ignores_case = call.arguments.size() > 2 ? constant(*call.arguments[2]) : nullptr;
+    const bool is_exact =
+        call.arguments.size() == 2 ||
+        (ignores_case != nullptr && ignores_case->is_boolean() && !ignores_case->as_boolean());
+    if (!is_exact) return nothing(expression);
+    auto place = place_of(*call.arguments[0]);
+    const Value* text = constant(*call.arguments[1]);
+    if (!place && !is_prefix) {
+      place = place_of(*call.arguments[1]);
+      text = constant(*call.arguments[0]);
+    }
+    if (!place || text == nullptr) return nothing(expression);
+    if (!text->is_string()) return never();
+    if (!is_prefix) return at(*place, equal_to(*text));
+    std::string buffer;
+    return at(*place, with_prefix(text->as_string(buffer)));
+  }
+
+  Bound of_array_contains(const Call& call, const Expression& expression) {
+    bool in_part = false;
+    if (call.arguments.size() > 2) {
+      const Value* given = constant(*call.arguments[2]);
+      if (given == nullptr) return nothing(expression);
+      if (!given->is_undefined() && !given->is_boolean()) return never();
+      in_part = given->is_true();
+    }
+    const Value* list = constant(*call.arguments[0]);
+    const Value* wanted = constant(*call.arguments[1]);
+    if (list != nullptr) {
+      const auto place = place_of(*call.arguments[1]);
+      if (!place || in_part) return nothing(expression);
+      std::vector<KeySet> sets;
+      for (json::Reader reader(*list); reader.next();) sets.push_back(equal_to(reader.value()));
+      return at(*place, union_of(list->is_array() ? sets : std::vector<KeySet>()));
+    }
+    const auto array = place_of(*call.arguments[0]);
+    if (!array || wanted == nullptr) return nothing(expression);
+    if (!in_part || !wanted->is_object()) return at(element_of(*array), equal_to(*wanted));
+    Bound all;
+    std::string buffer;
+    for (json::Reader reader(*wanted); reader.next();) {
+      const Value name = reader.name();
+      add(all, at(element_of(*array, name.as_string(buffer)), equal_to(reader.value())));
+    }
+    return all;
+  }
+
+  Bound of_array_contains_any(const Call& call, const Expression& expression) {
+    const auto array = place_of(*call.arguments[0]);
+    std::vector<KeySet> sets;
+    for (std::size_t i = 1; i < call.arguments.size(); ++i) {
+      const Value* wanted = constant(*call.arguments[i]);
+      if (!array || wanted == nullptr) return nothing(expression);
+      sets.push_back(equal_to(*wanted));
+    }
+    return at(element_of(*array), union_of(sets));
+  }
+
+  Bound of_array_contains_all(const Call& call, const Expression& expression) {
+    const auto array = place_of(*call.arguments[0]);
+    if (!array) return nothing(expression);
+    Bound all;
+    for (std::size_t i = 1; i < call.arguments.size(); ++i) {
+      const Value* wanted = constant(*call.arguments[i]);
+      if (wanted != nullptr) add(all, at(element_of(*array), equal_to(*wanted)));
+    }
+    return all;
+  }
+
+  Bound of_node(const auto&, bool, const Expression& expression) { return nothing(expression); }
+
+  const Sources& sources_;
+  /// Where in the document each source is. Nothing: elsewhere, or not known yet.
+  std::vector<std::optional<IndexPath>> bases_;
+  std::size_t elements_ = 0;
+};
+
+PathCondition condition_of(const IndexPath& path, const KeySet& keys) {
+  return {path, keys.intervals, keys.is_points};
+}
+
+}  // namespace
+
+QueryAccess access_of(const PreparedQuery& query) {
+  QueryAccess access;
+  if (query.inner()) {
+    access = access_of(*query.inner());
+    access.order.clear();
+    return access;
+  }
+  Analysis analysis(query.sources());
+  const Bound bound = analysis.of_query(query.tree());
+  access.order = analysis.order_of(query.tree());
+  access.is_empty = bound.is_never;
+  access.unbounded_paths.assign(analysis.unbounded.begin(), analysis.unbounded.end());
+  for (const auto& [value, condition] : bound.conditions) {
+    access.conditions.push_back(condition_of(condition.path, condition.keys));
+  }
+  for (const Alternatives& alternatives : bound.alternatives) {
+    if (alternatives.size() == 1) {
+      const auto& [path, keys] = *alternatives.begin();
+      access.conditions.push_back(condition_of(path, keys));
+      continue;
+    }
+    auto& listed = access.alternatives.emplace_back();
+    for (const auto& [path, keys] : alternatives) listed.push_back(condition_of(path, keys));
+  }
+  return access;
+}
+
+}  // namespace orrery::query

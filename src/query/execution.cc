@@ -1,0 +1,575 @@
+#include "query/execution.h"
+
+#include <algorithm>
+#include <limits>
+#include <set>
+#include <tuple>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "json/sort_key.h"
+#include "query/aggregate.h"
+#include "query/evaluate.h"
+#include "query/rows.h"
+
+namespace orrery::query {
+namespace {
+
+using json::Value;
+
+/// What a remembered hash costs, in a set.
+constexpr std::size_t kSeenBytes = 40;
+/// What a waiting row costs beside its text and key.
+constexpr std::size_t kWaitingRowOverhead = 120;
+
+struct Hash128Hash {
+  std::size_t operator()(const json::Hash128& hash) const { return hash.low; }
+};
+using SeenSet = std::unordered_set<json::Hash128, Hash128Hash>;
+
+Error number_not_in_json() {
+  return Error(ErrorCode::NumberNotInJson,
+               "The response content contains a numeric value that cannot be represented in JSON "
+               "(e.g. Infinity and NaN).");
+}
+
+Error too_much_memory(std::string_view what) {
+  return Error(ErrorCode::RequestTooLarge,
+               fmt::format("The query needs more memory than a request may have: {}. Filter more, "
+                           "or group by less.",
+                           what));
+}
+
+}  // namespace
+
+/// A row that waits for its turn: with ORDER BY until all documents were seen.
+struct WaitingRow {
+  std::string key;
+  std::size_t piece = 0;
+  DocumentNumber number;
+  std::uint32_t place = 0;  ///< among the rows of its document
+  std::string text;
+
+  auto order() const { return std::tie(key, piece, number, place); }
+  bool operator<(const WaitingRow& other) const { return order() < other.order(); }
+  std::size_t memory() const { return key.size() + text.size() + kWaitingRowOverhead; }
+};
+
+class Execution::Impl {
+ public:
+  Impl(PreparedQueryPtr query, const PageLimits& limits, RowPosition from)
+      : query_(std::move(query)),
+        tree_(query_->tree()),
+        limits_(limits),
+        frame_(query_->sources()) {
+    position_ = std::move(from);
+    frame_.surroundings = &query_->surroundings();
+    frame_.user_functions = query_->user_functions();
+    skip_ = tree_.offset ? tree_.offset->value : 0;
+    take_ = std::numeric_limits<std::uint64_t>::max();
+    if (tree_.limit) take_ = tree_.limit->value;
+    if (tree_.top) take_ = std::min(take_, tree_.top->value);
+    resume_key_ = position_.key;
+    resume_cut_rows_ = position_.cut_rows;
+    resume_partial_ = position_.partial;
+    resume_partial_rows_ = position_.partial_rows;
+    position_.partial = {};
+    position_.partial_rows = 0;
+    if (query_->shape() == PreparedQuery::Shape::Grouped && tree_.is_grouped()) {
+      groups_.emplace(tree_);
+    }
+    if (query_->inner()) {
+      PageLimits inner_limits = limits;
+      inner_limits.rows_max = std::numeric_limits<std::uint32_t>::max();
+      inner_limits.bytes_max = limits.memory_max;
+      inner_ = std::make_unique<Execution>(query_->inner(), inner_limits);
+      inner_->begin_piece({});
+    }
+    switch (query_->shape()) {
+      case PreparedQuery::Shape::Ordered:
+        visit_ = [this] { return take_ordered_row(); };
+        break;
+      case PreparedQuery::Shape::Grouped:
+        // Without groups it is over the rows of another query, which come in one order.
+        visit_ = tree_.is_grouped() ? RowVisitor([this] { return take_grouped_row(); })
+                                    : RowVisitor([this] { return take_stream_row(); });
+        break;
+      default:
+        visit_ = [this] { return take_stream_row(); };
+    }
+  }
+
+  void begin_piece(DocumentNumber after) {
+    piece_ = afters_.size();
+    afters_.push_back(after);
+  }
+
+  Next take(std::string_view document, DocumentNumber number) {
+    if (is_over() || frame_.failure) return Next::PageDone;
+    ++stats_.documents;
+    stats_.document_bytes += document.size();
+    if (inner_) {
+      inner_->take(document, number);
+      return inner_->is_over() ? Next::PageDone : Next::More;
+    }
+    return take_value(Value::of_checked(document), number);
+  }
+
+  void remember(std::string_view document) {
+    frame_.begin_row();
+    frame_.row.set(0, Value::of_checked(document));
+    remember_rows();
+  }
+
+  void remember_rows() {
+    for_each_row(tree_, frame_, [this] {
+      const Value value = selected(tree_, frame_);
+      if (!value.is_undefined()) is_new(value);
+      return true;
+    });
+  }
+
+  bool wants_remembering() const {
+    return query_->shape() == PreparedQuery::Shape::Stream && tree_.is_distinct;
+  }
+
+  Result<> finish() {
+    if (inner_) ORRERY_TRY(take_inner_rows());
+    if (frame_.failure) return Error(*frame_.failure);
+    if (!query_->reads_documents() && !inner_ && !is_over()) {
+      // There is one row, of no document.
+      begin_piece({});
+      frame_.begin_row();
+      number_ = {};
+      place_ = 0;
+      for_each_row(tree_, frame_, visit_);
+      is_over_ = !groups_ && !is_page_full_;
+    }
+    if (groups_) ORRERY_TRY(emit_groups());
+    if (query_->shape() == PreparedQuery::Shape::Ordered) emit_ordered();
+    if (frame_.failure) return Error(*frame_.failure);
+    return {};
+  }
+
+  bool is_over() const { return is_over_ || position_.emitted >= take_; }
+  /// Of all documents that were given.
+  bool has_shown_all() const { return groups_ ? is_over() : !is_page_full_; }
+
+  std::string rows_;
+  std::size_t count_ = 0;
+  RowPosition position_;
+  ExecutionStats stats_;
+  std::size_t last_piece_ = 0;
+  DocumentNumber last_number_;
+
+  std::size_t memory() const {
+    return rows_.size() + waiting_bytes_ + (groups_ ? groups_->memory() : 0) +
+           seen_.size() * kSeenBytes + (inner_ ? inner_->memory() : 0);
+  }
+
+ private:
+  Next take_value(const Value& document, DocumentNumber number) {
+    frame_.begin_row();
+    if (query_->reads_documents()) frame_.row.set(0, document);
+    number_ = number;
+    place_ = 0;
+    is_piece_done_ = false;
+    for_each_row(tree_, frame_, visit_);
+    if (frame_.failure || is_page_full_) return Next::PageDone;
+    if (query_->shape() == PreparedQuery::Shape::Stream) {
+      position_.partial = {};
+      position_.partial_rows = 0;
+      if (is_over()) return Next::PageDone;
+    }
+    return is_piece_done_ ? Next::PieceDone : Next::More;
+  }
+
+  // ── Row by row ──
+
+  bool take_stream_row() {
+    ++stats_.rows;
+    // Of a document that the last page has shown in part.
+    if (number_ == resume_partial_ && place_ < resume_partial_rows_) return pass_over();
+    const std::size_t before = rows_.size();
+    if (tree_.is_distinct) {
+      const Value value = selected(tree_, frame_);
+      if (value.is_undefined()) return pass_over();
+      if (!check_number(value)) return false;
+      // A page that is full must not remember what it did not show.
+      if (count_ >= limits_.rows_max && !is_seen(value)) return page_is_full();
+      if (!is_new(value)) return pass_over();
+      if (position_.skipped < skip_) return skip_row();
+      separate();
+      value.append_to(rows_);
+    } else {
+      if (count_ >= limits_.rows_max) return page_is_full();
+      if (position_.skipped < skip_) {
+        Value scratch;
+        if (!is_row_defined(scratch)) return pass_over();
+        return skip_row();
+      }
+      separate();
+      if (!append_row(rows_)) {
+        rows_.resize(before);
+        return pass_over();
+      }
+    }
+    if (count_ > 0 && rows_.size() > limits_.bytes_max) {
+      rows_.resize(before);
+      return page_is_full();
+    }
+    ++count_;
+    ++position_.emitted;
+    ++place_;
+    remember_place();
+    return position_.emitted < take_;
+  }
+
+  /// The row shows nothing: it is dealt with.
+  bool pass_over() {
+    ++place_;
+    remember_place();
+    return true;
+  }
+  bool skip_row() {
+    ++position_.skipped;
+    return pass_over();
+  }
+  bool page_is_full() {
+    is_page_full_ = true;
+    return false;
+  }
+  void remember_place() {
+    position_.partial = number_;
+    position_.partial_rows = place_;
+  }
+  void separate() {
+    if (count_ > 0) rows_.push_back(',');
+  }
+
+  /// Whether the select list shows anything; VALUE may be undefined.
+  bool is_row_defined(Value& scratch) {
+    if (tree_.selection.kind != Selection::Kind::Value) return true;
+    return !evaluate(*tree_.selection.items.front().expression, frame_, scratch).is_undefined();
+  }
+
+  bool append_row(std::string& out) {
+    bool has_unfit_number = false;
+    const bool is_defined = append_selected(tree_, frame_, out, has_unfit_number);
+    if (has_unfit_number) frame_.failure = number_not_in_json();
+    return is_defined;
+  }
+
+  bool check_number(const Value& value) {
+    if (!has_number_not_in_json(value)) return true;
+    frame_.failure = number_not_in_json();
+    return false;
+  }
+
+  bool is_seen(const Value& value) const { return seen_.contains(json::hash_of(value)); }
+  bool is_new(const Value& value) {
+    if (!seen_.insert(json::hash_of(value)).second) return false;
+    if (seen_.size() * kSeenBytes > limits_.memory_max) {
+      frame_.failure = too_much_memory("DISTINCT has too many different rows to remember");
+    }
+    return true;
+  }
+
+  // ── ORDER BY ──
+
+  /// How many rows may matter for this page: those that are shown, and those that OFFSET passes
+  /// over before.
+  std::uint64_t wanted() const {
+    const std::uint64_t skipping = skip_ - std::min(skip_, position_.skipped);
+    const std::uint64_t showing =
+        std::min<std::uint64_t>(limits_.rows_max, take_ - std::min(take_, position_.emitted));
+    return skipping + showing + resume_cut_rows_;
+  }
+
+  bool take_ordered_row() {
+    ++stats_.rows;
+    WaitingRow row;
+    Value scratch;
+    for (const OrderItem& item : tree_.order_by) {
+      const Value& value = evaluate(*item.expression, frame_, scratch);
+      if (is_descending(item)) {
+        json::append_sort_key_descending(row.key, value);
+      } else {
+        json::append_sort_key(row.key, value);
+      }
+    }
+    row.piece = piece_;
+    row.number = number_;
+    row.place = place_++;
+    if (is_shown_before(row)) return true;
+    const bool is_full = waiting_.size() >= wanted() || waiting_bytes_ > limits_.memory_max;
+    if (is_full && !tree_.is_distinct && !waiting_.empty() && !(row < *waiting_.rbegin())) {
+      // In the query's order nothing after it is smaller.
+      is_piece_done_ = row.key > waiting_.rbegin()->key;
+      has_more_ = true;
+      return !is_piece_done_;
+    }
+    if (!append_row(row.text)) return true;
+    if (frame_.failure) return false;
+    if (tree_.is_distinct) return take_distinct_row(std::move(row));
+    waiting_bytes_ += row.memory();
+    waiting_.insert(std::move(row));
+    while (waiting_.size() > wanted() ||
+           (waiting_bytes_ > limits_.memory_max && waiting_.size() > 1)) {
+      drop(std::prev(waiting_.end()));
+      has_more_ = true;
+    }
+    return true;
+  }
+
+  /// Of equal rows the first one counts, which may come last: all of them have to be kept.
+  bool take_distinct_row(WaitingRow row) {
+    const json::Hash128 hash = json::hash_of(Value::of_checked(row.text));
+    const auto found = distinct_.find(hash);
+    if (found != distinct_.end()) {
+      if (!(row < *found->second)) return true;
+      drop(found->second);
+      distinct_.erase(found);
+    }
+    waiting_bytes_ += row.memory() + kSeenBytes;
+    distinct_.emplace(hash, waiting_.insert(std::move(row)).first);
+    if (waiting_bytes_ > limits_.memory_max) {
+      frame_.failure = too_much_memory("DISTINCT with ORDER BY has too many different rows");
+      return false;
+    }
+    return true;
+  }
+
+  void drop(std::set<WaitingRow>::iterator row) {
+    waiting_bytes_ -= row->memory();
+    waiting_.erase(row);
+  }
+
+  bool is_descending(const OrderItem& item) const {
+    return item.is_score ? item.is_largest_first : item.is_descending.value_or(false);
+  }
+
+  /// An earlier page has ended at or after this row.
+  bool is_shown_before(const WaitingRow& row) const {
+    // DISTINCT judges that when all rows are known: one that was shown hides its like.
+    if (tree_.is_distinct) return false;
+    return is_before_resumption(row);
+  }
+  bool is_before_resumption(const WaitingRow& row) const {
+    if (!resume_key_) return false;
+    if (resume_cut_rows_ > 0) return row.key < *resume_key_;
+    if (row.key != *resume_key_) return row.key < *resume_key_;
+    if (row.number == resume_partial_) return row.place < resume_partial_rows_;
+    return row.number <= afters_[row.piece];
+  }
+
+  void emit_ordered() {
+    std::uint64_t cut_rows_left = resume_cut_rows_;
+    for (auto row = waiting_.begin(); row != waiting_.end(); ++row) {
+      if (is_over()) return;
+      if (tree_.is_distinct && is_before_resumption(*row)) continue;
+      if (cut_rows_left > 0 && row->key.starts_with(*resume_key_)) {
+        --cut_rows_left;
+        continue;
+      }
+      if (position_.skipped < skip_) {
+        ++position_.skipped;
+        remember_row(*row);
+        continue;
+      }
+      if (count_ >= limits_.rows_max ||
+          (count_ > 0 && rows_.size() + 1 + row->text.size() > limits_.bytes_max)) {
+        return;
+      }
+      separate();
+      rows_ += row->text;
+      ++count_;
+      ++position_.emitted;
+      remember_row(*row);
+    }
+    is_over_ = !has_more_;
+  }
+
+  /// A key that is too long for a token is told by its beginning, and by how many rows with that
+  /// beginning were shown.
+  void remember_row(const WaitingRow& row) {
+    if (row.key.size() > RowPosition::kKeyBytesMax) {
+      const std::string_view beginning =
+          std::string_view(row.key).substr(0, RowPosition::kKeyBytesMax);
+      const bool is_same = position_.cut_rows > 0 && position_.key == beginning;
+      position_.cut_rows = is_same ? position_.cut_rows + 1 : rows_before(row, beginning) + 1;
+      position_.key = beginning;
+      return;
+    }
+    position_.cut_rows = 0;
+    position_.key = row.key;
+    position_.partial = row.number;
+    position_.partial_rows = row.place + 1;
+    last_piece_ = row.piece;
+    last_number_ = row.number;
+  }
+
+  /// Rows with this beginning that were shown before this one, and have shorter keys.
+  std::uint64_t rows_before(const WaitingRow& row, std::string_view beginning) const {
+    std::uint64_t count = 0;
+    for (const WaitingRow& other : waiting_) {
+      if (!(other < row)) break;
+      if (other.key.starts_with(beginning)) ++count;
+    }
+    return count;
+  }
+
+  // ── Aggregates and GROUP BY ──
+
+  bool take_grouped_row() {
+    ++stats_.rows;
+    groups_->add(frame_);
+    if (groups_->memory() > limits_.memory_max) {
+      frame_.failure = too_much_memory("there are too many groups");
+      return false;
+    }
+    return true;
+  }
+
+  struct GroupRow {
+    std::string key;  // Of ORDER BY, then of the group.
+    Value value;
+  };
+
+  std::vector<GroupRow> rows_of_groups() {
+    std::vector<GroupRow> rows;
+    for (const auto& [key, group] : groups_->sorted()) {
+      Value value = groups_->show(*group, frame_);
+      if (value.is_undefined()) continue;
+      GroupRow row;
+      for (const OrderItem& item : tree_.order_by) {
+        const Value by = groups_->evaluate_in(*group, *item.expression, frame_);
+        if (is_descending(item)) {
+          json::append_sort_key_descending(row.key, by);
+        } else {
+          json::append_sort_key(row.key, by);
+        }
+      }
+      row.key += key;
+      row.value = std::move(value);
+      rows.push_back(std::move(row));
+    }
+    if (!tree_.order_by.empty()) {
+      std::ranges::sort(rows, {}, &GroupRow::key);
+    }
+    return rows;
+  }
+
+  Result<> emit_groups() {
+    SeenSet seen;
+    for (GroupRow& row : rows_of_groups()) {
+      if (frame_.failure) return Error(*frame_.failure);
+      if (is_over()) return {};
+      if (tree_.is_distinct && !seen.insert(json::hash_of(row.value)).second) continue;
+      if (resume_key_ && row.key <= *resume_key_) continue;
+      if (position_.skipped < skip_) {
+        ++position_.skipped;
+        position_.key = std::move(row.key);
+        continue;
+      }
+      if (!check_number(row.value)) return Error(*frame_.failure);
+      if (count_ >= limits_.rows_max) return {};
+      const std::size_t before = rows_.size();
+      separate();
+      row.value.append_to(rows_);
+      if (count_ > 0 && rows_.size() > limits_.bytes_max) {
+        rows_.resize(before);
+        return {};
+      }
+      ++count_;
+      ++position_.emitted;
+      position_.key = std::move(row.key);
+    }
+    is_over_ = true;
+    return {};
+  }
+
+  // ── FROM (SELECT DISTINCT …) ──
+
+  /// The rows of the inner query are the documents of this one.
+  Result<> take_inner_rows() {
+    ORRERY_TRY(inner_->finish());
+    if (!inner_->impl_->has_shown_all()) {
+      return too_much_memory("the subquery after FROM has too many rows");
+    }
+    const std::string rows = "[" + inner_->take_rows() + "]";
+    const Value all = Value::of_checked(rows);
+    std::uint64_t number = 0;
+    begin_piece({});
+    const bool is_streamed = !groups_ && tree_.order_by.empty();
+    for (json::Reader reader(all); reader.next();) {
+      ++number;
+      if (is_streamed && number < resume_partial_.value) {
+        if (!tree_.is_distinct) continue;
+        frame_.begin_row();
+        frame_.row.set(0, reader.value());
+        remember_rows();
+        continue;
+      }
+      if (take_value(reader.value(), DocumentNumber{number}) == Next::PageDone) break;
+    }
+    if (is_streamed && !is_page_full_) is_over_ = true;
+    return {};
+  }
+
+  const PreparedQueryPtr query_;
+  const Query& tree_;
+  const PageLimits limits_;
+  Frame frame_;
+  RowVisitor visit_;
+
+  std::uint64_t skip_ = 0;  // OFFSET
+  std::uint64_t take_ = 0;  // LIMIT and TOP
+  std::optional<std::string> resume_key_;
+  std::uint64_t resume_cut_rows_ = 0;
+  DocumentNumber resume_partial_;
+  std::uint32_t resume_partial_rows_ = 0;
+
+  std::size_t piece_ = 0;
+  std::vector<DocumentNumber> afters_;  // Of each piece.
+  DocumentNumber number_;               // Of the document at hand.
+  std::uint32_t place_ = 0;             // Of the row at hand, among those of the document.
+  bool is_page_full_ = false;
+  bool is_piece_done_ = false;
+  bool is_over_ = false;
+
+  SeenSet seen_;
+  std::set<WaitingRow> waiting_;
+  std::size_t waiting_bytes_ = 0;
+  bool has_more_ = false;  // Rows were dropped that later pages show.
+  std::unordered_map<json::Hash128, std::set<WaitingRow>::iterator, Hash128Hash> distinct_;
+  std::optional<Groups> groups_;
+  std::unique_ptr<Execution> inner_;
+};
+
+Execution::Execution(PreparedQueryPtr query, const PageLimits& limits, RowPosition from)
+    : impl_(std::make_unique<Impl>(std::move(query), limits, std::move(from))) {}
+Execution::~Execution() = default;
+
+void Execution::begin_piece(DocumentNumber after) { impl_->begin_piece(after); }
+Execution::Next Execution::take(std::string_view document, DocumentNumber number) {
+  return impl_->take(document, number);
+}
+void Execution::remember(std::string_view document) { impl_->remember(document); }
+bool Execution::wants_remembering() const { return impl_->wants_remembering(); }
+Result<> Execution::finish() { return impl_->finish(); }
+const std::string& Execution::rows() const { return impl_->rows_; }
+std::string Execution::take_rows() { return std::move(impl_->rows_); }
+std::size_t Execution::count() const { return impl_->count_; }
+bool Execution::is_over() const { return impl_->is_over(); }
+const RowPosition& Execution::position() const { return impl_->position_; }
+std::size_t Execution::last_piece() const { return impl_->last_piece_; }
+DocumentNumber Execution::last_number() const { return impl_->last_number_; }
+const ExecutionStats& Execution::stats() const { return impl_->stats_; }
+std::size_t Execution::memory() const { return impl_->memory(); }
+
+}  // namespace orrery::query

@@ -1,0 +1,93 @@
+// Running a query over documents that somebody else finds: one page of its rows.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "protocol/ids.h"
+#include "query/prepared.h"
+
+namespace orrery::query {
+
+/// Where a page ended, apart from where its documents are: see api/query_run.h.
+struct RowPosition {
+  std::uint64_t skipped = 0;  ///< rows that OFFSET has passed over
+  std::uint64_t emitted = 0;  ///< rows that count against TOP and LIMIT
+  /// Ordered: the sort key of the last row; Grouped: the key of the last group. Strictly after it,
+  /// or at it and after the place.
+  std::optional<std::string> key;
+  static constexpr std::size_t kKeyBytesMax = 256;
+  /// Ordered, when not 0: the key is only the beginning of that row's, which was too long, and so
+  /// many rows with this beginning have been emitted.
+  std::uint64_t cut_rows = 0;
+  /// The document whose rows have been emitted in part, and how many.
+  DocumentNumber partial;
+  std::uint32_t partial_rows = 0;
+  bool operator==(const RowPosition&) const = default;
+};
+
+struct PageLimits {
+  std::uint32_t rows_max = 1000;
+  std::size_t bytes_max = std::size_t{4} << 20;    ///< of the rows' text; one row always fits
+  std::size_t memory_max = std::size_t{64} << 20;  ///< of groups, and of what DISTINCT remembers
+};
+
+struct ExecutionStats {
+  std::uint64_t documents = 0;  ///< looked at
+  std::uint64_t document_bytes = 0;
+  std::uint64_t rows = 0;  ///< that passed WHERE
+};
+
+/// Not thread-safe. One page; or, of a query that has no row before the last document was seen,
+/// however long that takes.
+class Execution {
+ public:
+  enum class Next {
+    More,       ///< give the next document
+    PieceDone,  ///< nothing after this one in the piece can matter, if it is in the query's order
+    PageDone,   ///< the page is full, or the query is at its end: see is_over()
+  };
+
+  Execution(PreparedQueryPtr query, const PageLimits& limits, RowPosition from = {});
+  ~Execution();
+
+  /// What follows is of this piece: of its documents those up to `after` have been emitted where
+  /// their key is that of the position. Pieces come in the order in which their rows do where keys
+  /// are equal.
+  void begin_piece(DocumentNumber after);
+  /// A document. Stream: in the order of numbers; others: in any order, each once.
+  Next take(std::string_view document, DocumentNumber number);
+  /// Stream with DISTINCT: a document of an earlier page, so that its rows do not come again.
+  void remember(std::string_view document);
+  bool wants_remembering() const;
+
+  /// All documents were given (or their pieces were done): makes the rows of the page.
+  /// PayloadTooLarge… what an expression or a limit refuses.
+  Result<> finish();
+
+  /// `row,row,…`
+  const std::string& rows() const;
+  std::string take_rows();
+  std::size_t count() const;
+  /// Nothing comes after this page, whatever documents there are.
+  bool is_over() const;
+  /// Where the next page begins.
+  const RowPosition& position() const;
+  /// The piece in which the last row is, and its document: where ties go on.
+  std::size_t last_piece() const;
+  DocumentNumber last_number() const;
+  const ExecutionStats& stats() const;
+  /// About how many bytes of memory it holds.
+  std::size_t memory() const;
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace orrery::query

@@ -1,0 +1,41 @@
+// What a GeoJSON object says, position by position.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "json/value.h"
+#include "query/earth.h"
+
+namespace orrery::query {
+
+/// Point, LineString, Polygon or MultiPolygon.
+struct Outline {
+  enum class Kind : std::uint8_t { Point, Line, Area };
+  using Chain = std::vector<Position>;
+  using Polygon = std::vector<Chain>;  ///< the outer ring, then holes; each ends where it begins
+
+  Kind kind;
+  Chain chain;                    ///< of a point or line
+  std::vector<Polygon> polygons;  ///< of an area
+
+  /// Positions of one geometry: a bound for the time that any question about it takes.
+  static constexpr std::size_t kPositionsMax = 32'768;
+
+  /// Corners of rings in one place: each of them is a question about each other one.
+  static constexpr std::size_t kMeetingMax = 64;
+
+  /// Either that, or what is wrong, as a sentence. Checks all but crossings: positions are within
+  /// the bounds of the earth (or of what can be computed with), lines have two, rings are closed
+  /// and have four, outer ones go counter-clockwise. The rings that come back do so, holes go
+  /// clockwise.
+  static std::variant<Outline, std::string> read(const json::Value& value, bool is_planar);
+};
+
+/// Within a ring, negative when it goes clockwise: square metres, or square units of the plane.
+double signed_area(const Outline::Chain& ring, bool is_planar);
+
+}  // namespace orrery::query

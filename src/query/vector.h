@@ -1,0 +1,48 @@
+// Vectors of numbers, and how similar two of them are.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "json/value.h"
+
+namespace orrery::query {
+
+enum class DistanceFunction : std::uint8_t {
+  Cosine,      ///< of the angle: 1 is the same direction, -1 the opposite one
+  DotProduct,  ///< larger is more similar
+  Euclidean,   ///< smaller is more similar
+};
+/// As policies write them: cosine, dotproduct, euclidean.
+std::optional<DistanceFunction> find_distance_function(std::string_view name);
+
+enum class VectorDataType : std::uint8_t { Float32, Int8, UInt8 };
+/// As policies write them: float32, int8, uint8.
+std::optional<VectorDataType> find_vector_data_type(std::string_view name);
+
+using Floats = std::vector<float>;
+
+/// The numbers of an array. Nothing when it is none, or has none, has anything else, or (of the
+/// integer types) a number that the type has not.
+std::optional<Floats> read_vector(const json::Value& value,
+                                  VectorDataType type = VectorDataType::Float32);
+
+/// Of vectors of the same length. Computed with the precision of a float; not finite where there is
+/// no answer: numbers too large, or the angle to a vector of zeros.
+float vector_distance(std::span<const float> a, std::span<const float> b,
+                      DistanceFunction function);
+
+/// The same such that larger is always more similar.
+inline float similarity(float distance, DistanceFunction function) {
+  return function == DistanceFunction::Euclidean ? -distance : distance;
+}
+
+/// The double that is written with as few digits as the float needs, not with all those that tell
+/// the two apart.
+double shortest_double(float value);
+
+}  // namespace orrery::query

@@ -1,0 +1,174 @@
+// Queries as @azure/cosmos makes them: each class of query_classes.json on one and on five ranges, served by the server
+// and put together by the client from the plan; continuations, single ranges, and splits in between. The endpoint comes
+// from with_server.py; see README.md.
+
+import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+import { before, describe, it } from "node:test";
+import { operate, ownDatabase } from "./orrery_requests.mjs";
+
+const CLASSES = JSON.parse(
+  await readFile(new URL("query_classes.json", import.meta.url), "utf8"),
+);
+const PAGES_MAX = 1000;
+const RANGE_ID = "x-ms-documentdb-partitionkeyrangeid";
+
+/** The names of an object's members in one order, so that texts of equal values are equal. */
+const canonical = (value) =>
+  JSON.stringify(value, (_, each) =>
+    each && typeof each === "object" && !Array.isArray(each)
+      ? Object.fromEntries(Object.entries(each).sort(([a], [b]) => (a < b ? -1 : 1)))
+      : each,
+  );
+
+function assertRows(actual, expected, isOrdered, message) {
+  const arrange = (rows) => (isOrdered ? rows.map(canonical) : rows.map(canonical).sort());
+  assert.deepEqual(arrange(actual), arrange(expected), message);
+}
+
+/** The rows of an iterator, page after page. */
+async function drain(iterator) {
+  const rows = [];
+  for (let pages = 0; iterator.hasMoreResults(); ++pages) {
+    assert.ok(pages < PAGES_MAX, "the query does not end");
+    const page = await iterator.fetchNext();
+    rows.push(...(page.resources ?? []));
+  }
+  return rows;
+}
+
+const spec = ({ query, parameters }) => ({ query, parameters: parameters ?? [] });
+const named = (name) => CLASSES.queries.find((each) => each.name === name);
+const policy = { indexingPolicy: { compositeIndexes: CLASSES.compositeIndexes } };
+
+describe("queries of @azure/cosmos", () => {
+  const { newContainer } = ownDatabase("query");
+
+  const fill = async (throughput) => {
+    const container = await newContainer(throughput, policy);
+    for (const document of CLASSES.documents) await container.items.create(document);
+    return container;
+  };
+
+  for (const [size, throughput, ranges] of [
+    ["one range", 400, 1],
+    ["five ranges", 30_000, 5],
+  ]) {
+    describe(`on ${size}`, () => {
+      let container;
+      before(async () => {
+        container = await fill(throughput);
+        const found = await container.readPartitionKeyRanges().fetchAll();
+        assert.equal(found.resources.length, ranges);
+      });
+
+      for (const each of CLASSES.queries) {
+        it(`${each.name}: whole and in pages`, async () => {
+          const whole = await container.items.query(spec(each)).fetchAll();
+          assertRows(whole.resources, each.rows, each.isOrdered);
+          assert.ok(whole.requestCharge > 0);
+          for (const maxItemCount of [1, 3]) {
+            const rows = await drain(container.items.query(spec(each), { maxItemCount }));
+            assertRows(rows, each.rows, each.isOrdered, `pages of ${maxItemCount}`);
+          }
+        });
+
+        it(`${each.name}: by the plan`, async () => {
+          for (const options of [{}, { maxItemCount: 2, maxDegreeOfParallelism: -1 }]) {
+            const iterator = container.items.query(spec(each), { forceQueryPlan: true, ...options });
+            assertRows(await drain(iterator), each.rows, each.isOrdered);
+          }
+        });
+      }
+
+      it("a continuation goes on in another iterator", async () => {
+        for (const name of ["everything", "ORDER BY one key", "OFFSET LIMIT", "JOIN"]) {
+          const each = named(name);
+          const rows = [];
+          let continuationToken;
+          for (let pages = 0; ; ++pages) {
+            assert.ok(pages < PAGES_MAX, "the query does not end");
+            const options = { maxItemCount: 2, continuationToken };
+            const page = await container.items.query(spec(each), options).fetchNext();
+            rows.push(...(page.resources ?? []));
+            continuationToken = page.continuationToken;
+            if (!continuationToken) break;
+          }
+          assertRows(rows, each.rows, each.isOrdered, name);
+        }
+      });
+
+      it("in one partition key", async () => {
+        const here = CLASSES.documents.filter((document) => document.pk === "Sol");
+        const query = "SELECT VALUE c.id FROM c ORDER BY c.n DESC";
+        const found = await container.items.query(query, { partitionKey: "Sol" }).fetchAll();
+        assert.deepEqual(found.resources, here.map(({ id }) => id).reverse());
+        const counted = container.items.query("SELECT VALUE COUNT(1) FROM c", { partitionKey: "Sol" });
+        assert.deepEqual((await counted.fetchAll()).resources, [here.length]);
+      });
+
+      it("range by range they make up the whole", async () => {
+        const found = await container.readPartitionKeyRanges().fetchAll();
+        const rows = [];
+        for (const { id } of found.resources) {
+          const options = { initialHeaders: { [RANGE_ID]: id }, maxItemCount: 2 };
+          rows.push(...(await drain(container.items.query("SELECT VALUE c.id FROM c", options))));
+        }
+        assertRows(rows, CLASSES.documents.map(({ id }) => id), false);
+      });
+
+      it("feed range by feed range they make up the whole", async () => {
+        const rows = [];
+        for (const { minInclusive, maxExclusive } of await container.getFeedRanges()) {
+          const initialHeaders = {
+            "x-ms-start-epk": minInclusive,
+            "x-ms-end-epk": maxExclusive,
+            "x-ms-read-key-type": "EffectivePartitionKeyRange",
+          };
+          const query = "SELECT VALUE c.id FROM c ORDER BY c.n";
+          rows.push(...(await drain(container.items.query(query, { initialHeaders, maxItemCount: 3 }))));
+        }
+        assertRows(rows, CLASSES.documents.map(({ id }) => id), false);
+      });
+
+      it("metrics of the query and of its indexes can be read", async () => {
+        const options = { populateQueryMetrics: true, populateIndexMetrics: true };
+        const query = "SELECT * FROM c WHERE c.kind = 'gas'";
+        const page = await container.items.query(query, options).fetchAll();
+        assert.equal(page.resources.length, 2);
+        const metrics = page.queryMetrics;
+        assert.ok(metrics.includes("outputDocumentCount=2"), metrics);
+        assert.ok(page.indexMetrics.length > 0);
+      });
+
+      it("what is wrong is refused with what is wrong about it", async () => {
+        const fails = (query, pattern) =>
+          assert.rejects(container.items.query(query).fetchAll(), (error) => {
+            assert.equal(error.code, 400, error.message);
+            assert.match(error.message, pattern);
+            return true;
+          });
+        await fails("SELECT * FROM", /SC1002/);
+        await fails("SELECT * FROM c WHERE d.x = 1", /SC2001/);
+        await fails("SELECT VALUE NOSUCH(1)", /SC2005/);
+        await fails("SELECT * FROM c ORDER BY c.radius, c.n", /composite index/);
+      });
+    });
+  }
+
+  it("a query goes on while ranges split", async () => {
+    for (const name of ["everything", "ORDER BY one key", "ORDER BY two keys", "JOIN", "DISTINCT"]) {
+      for (const forceQueryPlan of [false, true]) {
+        const container = await fill(400);
+        const each = named(name);
+        const iterator = container.items.query(spec(each), { maxItemCount: 2, forceQueryPlan });
+        const rows = [...((await iterator.fetchNext()).resources ?? [])];
+        const children = await operate(container, "split", { range: "0" });
+        rows.push(...((await iterator.fetchNext()).resources ?? []));
+        await operate(container, "split", { range: children[0].id });
+        rows.push(...(await drain(iterator)));
+        assertRows(rows, each.rows, each.isOrdered, `${name}, forceQueryPlan ${forceQueryPlan}`);
+      }
+    }
+  });
+});
