@@ -73,8 +73,8 @@ function advice(helpful, building, groups) {
   const words = [
     ...building.map((index) => `The index on ${indexText(index)} is being built; until it is ready, queries do without.`),
     ...missing.map((index) => (isComposite(index)
-      ? `A composite index on ${indexText(index)} would help: name it among compositeIndexes of the indexing policy.`
-      : `An index on ${index} would help; the server builds it by itself when such queries keep coming.`)),
+      ? `The composite index on ${indexText(index)} of the indexing policy would help; the server has yet to build it.`
+      : `An index on ${index} would help; the server builds it by itself once such queries have read enough to make it worthwhile.`)),
   ];
   if (!words.length && groups.some(({ way }) => way === "scan")) {
     words.push("No index that the indexing policy allows would make this query faster.");

@@ -24,20 +24,24 @@ Json to_wire(const Context& context, const catalog::Container& container) {
   return body;
 }
 
-void add_headers(http::Response& response, const catalog::Container& container) {
+void add_headers(http::Response& response, const Services& services,
+                 const catalog::Container& container) {
   response.add(headers::kEtag.text, container.etag().text());
   // Those of the database: a container's own would be taken for those of its items.
   response.add(headers::kAltContentPath.text, percent_encode_path("dbs/" + container.database_id));
   response.add(headers::kContentPath.text, container.rid.database_rid().text());
-  response.add(headers::kIndexTransformationProgress.text, "100");
+  const int progress =
+      services.index_keeper == nullptr ? 100 : services.index_keeper->progress(container.rid);
+  response.add(headers::kIndexTransformationProgress.text, static_cast<std::uint64_t>(progress));
   if (container.definition.lazily_indexed()) {
     response.add(headers::kLazyIndexingProgress.text, "100");
   }
 }
 
-http::Response show(Context& context, int status, const catalog::Container& container) {
+http::Response show(const Services& services, Context& context, int status,
+                    const catalog::Container& container) {
   auto response = reply(context, status, to_wire(context, container).dump());
-  add_headers(response, container);
+  add_headers(response, services, container);
   return response;
 }
 
@@ -73,7 +77,7 @@ Async<http::Response> create(Services& services, Context& context) {
                                                            throughput);
                 }));
   context.charge = kMetadataWrite;
-  co_return show(context, 201, *container);
+  co_return show(services, context, 201, *container);
 }
 
 Result<http::Response> list(Services& services, Context& context) {
@@ -98,13 +102,13 @@ Result<http::Response> read(Services& services, Context& context) {
   const auto condition = context.header(headers::kIfNoneMatch);
   if (!condition.empty() && container->etag().matches(condition)) {
     auto response = reply(context, 304);
-    add_headers(response, *container);
+    add_headers(response, services, *container);
     return response;
   }
   Json body = to_wire(context, *container);
   if (with_statistics) body["statistics"] = statistics(*container);
   auto response = reply(context, 200, body.dump());
-  add_headers(response, *container);
+  add_headers(response, services, *container);
   // The SDK of 2017 takes the session of a container that another client made from here, and its
   // own tests insist; later ones must not see a token (sdk.documentdb_own, sessionTests).
   if (context.token_form == SessionTokenForm::Simple && addressed_by_rid(services, context.path)) {
@@ -128,7 +132,7 @@ Async<http::Response> replace(Services& services, Context& context) {
                       });
                 }));
   context.charge = kMetadataWrite;
-  co_return show(context, 200, *replaced);
+  co_return show(services, context, 200, *replaced);
 }
 
 Async<http::Response> remove(Services& services, Context& context) {

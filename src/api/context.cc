@@ -11,8 +11,8 @@ namespace orrery::api {
 
 Result<bool> Context::flag(HeaderName name) const {
   const auto value = request.header(name);
-  if (value.empty() || equal_ignoring_case(value, "false")) return false;
-  if (equal_ignoring_case(value, "true")) return true;
+  if (value.empty() || value == "0" || equal_ignoring_case(value, "false")) return false;
+  if (value == "1" || equal_ignoring_case(value, "true")) return true;
   return Error(ErrorCode::BadRequest,
                fmt::format("The header {} must be true or false, not '{}'.", name.text, value));
 }

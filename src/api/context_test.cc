@@ -20,9 +20,17 @@ TEST(ContextTest, AFlagIsTrueOrFalseInAnyCaseAndFalseWhenAbsent) {
   EXPECT_FALSE(context.flag(headers::kIsBatchRequest).value());
 }
 
+TEST(ContextTest, AFlagMayBeANumber) {
+  TestRequest request;
+  request.header(headers::kIsUpsert, "1").header(headers::kIsQuery, "0");
+  const auto context = request.context();
+  EXPECT_TRUE(context.flag(headers::kIsUpsert).value());
+  EXPECT_FALSE(context.flag(headers::kIsQuery).value());
+}
+
 TEST(ContextTest, AnythingElseIsRefusedByName) {
   TestRequest request;
-  request.header(headers::kIsUpsert, "1");
+  request.header(headers::kIsUpsert, "yes");
   const auto refused = request.context().flag(headers::kIsUpsert);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code(), ErrorCode::BadRequest);

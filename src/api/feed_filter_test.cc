@@ -108,8 +108,10 @@ TEST_F(FeedFilterTest, AnEmptyTextIsNoExpression) {
 }
 
 TEST_F(FeedFilterTest, WhatIsMoreThanAnExpressionIsRefused) {
-  request.header(headers::kFeedFilter, "EXISTS(SELECT VALUE 1 FROM t IN c.tags)");
-  EXPECT_THAT(refusal(), HasSubstr("only an expression over one document"));
+  request.header(headers::kFeedFilter, "COUNT(c.tags)%20%3E%201");
+  EXPECT_THAT(refusal(), HasSubstr("SC2101"));
+  request.header(headers::kFeedFilter, "EXISTS(SELECT VALUE 1 FROM nobody)");
+  EXPECT_THAT(refusal(), HasSubstr("SC2001"));
 }
 
 TEST_F(FeedFilterTest, HeadersThatAreNotPercentEncodedUtf8AreRefused) {

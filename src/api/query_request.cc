@@ -1,7 +1,6 @@
 #include "api/query_request.h"
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 #include <vector>
 
@@ -39,12 +38,6 @@ void for_each_in(const Json* object, std::string_view name, Visit visit) {
   for (const Json& each : *list) visit(each);
 }
 
-std::int64_t ticks_now() {
-  using Ticks = std::chrono::duration<std::int64_t, std::ratio<1, 10'000'000>>;
-  return std::chrono::duration_cast<Ticks>(std::chrono::system_clock::now().time_since_epoch())
-      .count();
-}
-
 /// The names of a path of the document; nothing where it leads through elements by number.
 std::optional<std::vector<std::string_view>> plain_names(const std::vector<json::Step>& steps) {
   std::vector<std::string_view> names;
@@ -80,7 +73,7 @@ Result<QueryBody> parse_query_body(const Context& context) {
 
 query::Settings query_settings(const ContainerDefinition& definition) {
   query::Settings settings;
-  settings.surroundings.begun_ticks = ticks_now();
+  settings.surroundings = query::surroundings_now();
   if (const Json* config = definition.member("geospatialConfig")) {
     settings.surroundings.is_planar = text_member(*config, "type") == "Geometry";
   }

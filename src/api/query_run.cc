@@ -206,6 +206,10 @@ class Run final : public SuspendedQuery {
       if (!pieces_.empty()) next.at = position_in(pieces_, last_piece_, last_number_);
     } else if (job_.query->shape() == PreparedQuery::Shape::Ordered && rows.key &&
                rows.cut_rows == 0 && !pieces_.empty()) {
+      // What had been emitted of the pieces further on was of the key that this page began with.
+      if (rows.key != position().key) {
+        for (Piece& piece : pieces_) piece.after = DocumentNumber{};
+      }
       next.at = position_in(pieces_, execution_.last_piece(), execution_.last_number());
     }
     page_.next = std::move(next);

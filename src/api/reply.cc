@@ -49,8 +49,13 @@ http::Response error_response(const Error& error, std::string_view activity_id, 
   const WireError wire = wire_error(error.code());
   http::Response response;
   response.status = wire.status;
-  response.body = "{\"code\":\"";
-  response.body.append(wire.code).append("\",\"message\":");
+  response.body = "{\"code\":";
+  if (error.code() == ErrorCode::NumberNotInJson) {
+    response.body += wire.code;  // The one code that clients know as a number.
+  } else {
+    json::append_quoted(response.body, wire.code);
+  }
+  response.body += ",\"message\":";
   json::append_quoted(response.body, fmt::format("{}\r\nActivityId: {}, Orrery/1.0",
                                                  valid_utf8(error.message()), activity_id));
   response.body.push_back('}');

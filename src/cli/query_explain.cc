@@ -202,15 +202,16 @@ std::string QueryExplanation::words_of_advice() const {
   for (const std::string& index : helpful_) {
     if (std::ranges::find(building_, index) != building_.end()) continue;
     has_advice = true;
-    words += is_composite(index)
-                 ? fmt::format(
-                       "A composite index on {} would help: name it among compositeIndexes "
-                       "of the indexing policy.\n",
-                       index_text(index))
-                 : fmt::format(
-                       "An index on {} would help; the server builds it by itself when such "
-                       "queries keep coming.\n",
-                       index_text(index));
+    words +=
+        is_composite(index)
+            ? fmt::format(
+                  "The composite index on {} of the indexing policy would help; the server has "
+                  "yet to build it.\n",
+                  index_text(index))
+            : fmt::format(
+                  "An index on {} would help; the server builds it by itself once such "
+                  "queries have read enough to make it worthwhile.\n",
+                  index_text(index));
   }
   if (!has_advice && has_way(kScan)) {
     words += "No index that the indexing policy allows would make this query faster.\n";

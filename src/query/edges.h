@@ -6,23 +6,25 @@
 #include <span>
 #include <vector>
 
-#include "query/earth.h"
+#include "json/geo_earth.h"
 
 namespace orrery::query {
+
+namespace geo = json::geo;
 
 /// In a plane, or lines on the earth. Never changes once made.
 class Edges {
  public:
   struct Edge {
-    Position from;
-    Position to;  ///< the same of a single point
-    Space begin;  ///< in a plane z is 0
-    Space end;
+    geo::Position from;
+    geo::Position to;  ///< the same of a single point
+    geo::Space begin;  ///< in a plane z is 0
+    geo::Space end;
   };
 
   explicit Edges(bool is_planar) : is_planar_(is_planar) {}
   /// Edges from each to the next; one position is a point.
-  void add(std::span<const Position> chain);
+  void add(std::span<const geo::Position> chain);
   /// After all were added.
   void arrange();
 
@@ -31,7 +33,7 @@ class Edges {
 
   /// The edge that is nearest to a place, if it is nearer than `distance`, which then becomes its
   /// distance, straight through space; or nothing.
-  const Edge* nearest(Space to, double& distance) const;
+  const Edge* nearest(geo::Space to, double& distance) const;
 
   /// Asks all edges that could meet `edge`, and perhaps some more, until one says true: whether
   /// one did.
@@ -39,8 +41,8 @@ class Edges {
 
  private:
   struct Box {
-    Space low;
-    Space high;
+    geo::Space low;
+    geo::Space high;
   };
   Box box_of(const Edge& edge) const;
 

@@ -91,6 +91,9 @@ TEST(Spatial, DistancesAreMetresOnTheEllipsoid) {
   EXPECT_NEAR(number("ST_DISTANCE", point(12, 90), point(77, -90)), 20003931.4586, 0.001);
   EXPECT_EQ(number("ST_DISTANCE", point(3, 4), point(3, 4)), 0);
   EXPECT_NEAR(number("ST_DISTANCE", point(179.5, 0), point(-179.5, 0)), 111319.4908, 0.001);
+  // Far south, and nearly to the other end of the earth.
+  EXPECT_NEAR(number("ST_DISTANCE", point(10, -80), point(10, -81)), 111661.7, 10);
+  EXPECT_NEAR(number("ST_DISTANCE", point(0, 0), point(179.5, 0.5)), 19936288.579, 0.001);
 }
 
 TEST(Spatial, DistancesOfLinesAndAreasAreTheShortest) {

@@ -23,12 +23,13 @@
 #include <boost/geometry/strategies/strategies.hpp>
 
 #include "query/edges.h"
-#include "query/outline.h"
 
 namespace orrery::query {
 namespace {
 
 namespace bg = boost::geometry;
+using geo::Outline;
+using geo::Position;
 
 /// The same for both systems of coordinates. On the earth latitudes are geocentric: lines are great
 /// circles then.
@@ -55,7 +56,7 @@ template <typename In>
 typename In::Any shape_of(const Outline& outline) {
   const auto point_of = [](Position position) {
     if constexpr (std::is_same_v<In, Earth>) {
-      position = beside_pole({position.x, geocentric_latitude(position.y)});
+      position = beside_pole({position.x, geo::geocentric_latitude(position.y)});
     }
     return typename In::Point(position.x, position.y);
   };
@@ -329,7 +330,7 @@ std::optional<double> Geometry::area() const {
   double area = 0;
   for (const auto& polygon : outline().polygons) {
     // Holes go the other way round: their areas are negative.
-    for (const auto& ring : polygon) area += signed_area(ring, parts_->edges.is_planar());
+    for (const auto& ring : polygon) area += geo::signed_area(ring, parts_->edges.is_planar());
   }
   return area;
 }

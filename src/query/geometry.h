@@ -1,19 +1,17 @@
 // Geometries: points, lines and areas on the earth or in a plane, and how they lie to each other.
 #pragma once
 
-#include <cstddef>
 #include <memory>
 #include <optional>
 #include <string>
 #include <variant>
-#include <vector>
 
-#include "json/sort_key.h"
+#include "json/geo_outline.h"
 #include "json/value.h"
 
 namespace orrery::query {
 
-struct Outline;
+namespace geo = json::geo;
 
 class Geometry;
 using GeometryPtr = std::shared_ptr<const Geometry>;  // Shared by a cache and who computes with it.
@@ -38,28 +36,12 @@ class Geometry {
   /// Square metres, or square units of the plane. Nothing of points and lines.
   std::optional<double> area() const;
 
-  const Outline& outline() const;
+  const geo::Outline& outline() const;
 
  private:
   struct Parts;
   explicit Geometry(std::unique_ptr<const Parts> parts);
   std::unique_ptr<const Parts> parts_;
 };
-
-// ── For an index: cells of a quadtree over longitudes and latitudes, or over the plane ───────────
-//
-// The key of a cell tells the way to it from the root, one byte (1 to 4) per level, and ends with a
-// byte 0. So keys of cells that lie in another one follow its own, and no key begins another one.
-
-/// The keys of cells that together hold all of a geometry, few but small ones; a point is in one.
-/// None when it is not valid: no function says anything of it.
-std::vector<std::string> covering_cells(const json::Value& value, bool is_planar,
-                                        std::size_t cells_max);
-
-/// Where in an index of such keys everything is found that is no farther than `distance` from
-/// `region`: sorted and disjoint. More may be found, never less. None when there can be nothing,
-/// since the region is not valid or the distance is negative.
-std::vector<json::KeyInterval> covering_intervals(const json::Value& region, bool is_planar,
-                                                  double distance, std::size_t cells_max);
 
 }  // namespace orrery::query

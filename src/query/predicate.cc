@@ -9,6 +9,13 @@ namespace orrery::query {
 struct Predicate::Bound {
   Sources sources;
   ExpressionPtr expression;
+  Settings settings = {};
+
+  Result<> bind(std::string_view text) {
+    settings.surroundings = surroundings_now();
+    BindContext context{.sources = sources, .text = text, .settings = &settings};
+    return query::bind(*expression, context);
+  }
 };
 
 Result<Predicate> Predicate::parse(std::string_view text,
@@ -16,8 +23,7 @@ Result<Predicate> Predicate::parse(std::string_view text,
   ORRERY_TRY(check_text(text));
   auto bound = std::make_shared<Bound>(Sources(aliases), nullptr);
   ORRERY_TRY(bound->expression, Parser(text).parse_expression());
-  BindContext context{.sources = bound->sources, .text = text};
-  ORRERY_TRY(bind(*bound->expression, context));
+  ORRERY_TRY(bound->bind(text));
   return Predicate(std::move(bound));
 }
 
@@ -26,13 +32,13 @@ Result<Predicate> Predicate::parse_condition(std::string_view text) {
   ORRERY_TRY(auto condition, Parser(text).parse_condition());
   const std::string_view alias = condition.alias;
   auto bound = std::make_shared<Bound>(Sources({&alias, 1}), std::move(condition.where));
-  BindContext context{.sources = bound->sources, .text = text};
-  ORRERY_TRY(bind(*bound->expression, context));
+  ORRERY_TRY(bound->bind(text));
   return Predicate(std::move(bound));
 }
 
 bool Predicate::matches(std::span<const json::Value> documents) const {
   Frame frame(bound_->sources, documents);
+  frame.surroundings = &bound_->settings.surroundings;
   return is_true(*bound_->expression, frame);
 }
 

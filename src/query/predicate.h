@@ -15,8 +15,8 @@ namespace orrery::query {
 class Predicate {
  public:
   /// `text` is an expression; `aliases` are the names that it has for its documents. BadRequest in
-  /// the form of text_error, also for what is no expression over these documents alone: subqueries,
-  /// aggregates, user-defined functions, parameters.
+  /// the form of text_error, also for what is no expression over these documents alone: aggregates,
+  /// user-defined functions, parameters.
   static Result<Predicate> parse(std::string_view text, std::span<const std::string_view> aliases);
   /// `from alias where expression`, over one document.
   static Result<Predicate> parse_condition(std::string_view text);

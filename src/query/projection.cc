@@ -14,6 +14,7 @@ struct Projection::Bound {
   Sources sources;
   Selection selection;
   std::string reserved;
+  Settings settings = {};
 };
 
 namespace {
@@ -43,7 +44,8 @@ Result<Projection> Projection::parse(std::string_view text,
   ORRERY_TRY(check_text(text));
   auto bound = std::make_shared<Bound>(Sources(aliases), Selection(), std::string(reserved));
   ORRERY_TRY(bound->selection, Parser(text).parse_selection());
-  BindContext context{.sources = bound->sources, .text = text};
+  bound->settings.surroundings = surroundings_now();
+  BindContext context{.sources = bound->sources, .text = text, .settings = &bound->settings};
   for (Selection::Item& item : bound->selection.items) {
     ORRERY_TRY(bind(*item.expression, context));
     if (!reserved.empty() && item.name == reserved) {
@@ -67,6 +69,7 @@ bool Projection::append_object(std::string& out, std::span<const json::Value> do
     return true;
   }
   Frame frame(bound_->sources, documents);
+  frame.surroundings = &bound_->settings.surroundings;
   const std::size_t begin = out.size();
   if (selection.kind == Selection::Kind::Value) {
     json::Value scratch;

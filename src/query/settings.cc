@@ -1,6 +1,7 @@
 #include "query/settings.h"
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include <fmt/format.h>
@@ -58,6 +59,12 @@ const json::Value& Parameters::find(std::string_view name) const {
 void Parameters::set(std::string name, json::Value value) {
   value.own();
   values_.emplace_back(std::move(name), std::move(value));
+}
+
+Surroundings surroundings_now() {
+  using Ticks = std::chrono::duration<std::int64_t, std::ratio<1, 10'000'000>>;
+  const auto since_1970 = std::chrono::system_clock::now().time_since_epoch();
+  return {.begun_ticks = std::chrono::duration_cast<Ticks>(since_1970).count()};
 }
 
 }  // namespace orrery::query

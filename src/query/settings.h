@@ -40,6 +40,9 @@ class UserFunctions {
   virtual Result<json::Value> call(std::string_view name, Arguments arguments) const = 0;
 };
 
+/// Those of a query that begins now.
+Surroundings surroundings_now();
+
 struct Settings {
   Surroundings surroundings;
 

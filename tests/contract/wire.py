@@ -183,7 +183,8 @@ class Response:
             yield f"{self.status} with content-type {self['content-type']!r}"
         try:
             body = self.json
-            if not (isinstance(body["message"], str) and body["message"] and isinstance(body["code"], str)):
+            has_code = body["code"] == 4001 if self.substatus == 4001 else isinstance(body["code"], str)
+            if not (isinstance(body["message"], str) and body["message"] and has_code):
                 yield f"{self.status} whose code or message is no text: {body}"
         except (ValueError, KeyError, TypeError):
             yield f"{self.status} whose body is no error object: {self.body[:200]!r}"

@@ -215,7 +215,7 @@ class Queries:
     def value_for(self, path):
         """A constant that the path may well have."""
         pick, name = self.chance.choice, step_name(path)
-        if self.documents and self.chance.random() < 0.5:
+        if self.documents and name and self.chance.random() < 0.5:
             value = evaluate(path, defaultdict(lambda: pick(self.documents)))
             if value is not UNDEFINED:
                 return value

@@ -9,7 +9,7 @@ import heapq
 import json
 
 from query_client import Refused, body_of, query_all, wire
-from values import UNDEFINED, canonical, compare_for_sort, sort_key, type_of
+from values import UNDEFINED, canonical, compare_for_sort, distinct, sort_key, type_of
 
 FEATURES = ("Aggregate,CompositeAggregate,Distinct,GroupBy,MultipleAggregates,MultipleOrderBy,OffsetAndLimit,OrderBy,Top,"
             "NonValueAggregate,DCount,NonStreamingOrderBy,ListAndSetAggregate,CountIf,HybridSearch,WeightedRankFusion")
@@ -65,7 +65,7 @@ def combine(info, rows_of_ranges):
         value = aggregate(info["aggregates"][0], [row[0] for row in rows])
         rows = [] if value is UNDEFINED else [value]
     if info["distinctType"] != "None":
-        rows = list({canonical(row): row for row in reversed(rows)}.values())[::-1]
+        rows = distinct(rows)
     if is_grouped:
         rows = groups(info, rows)
     if info["offset"] is not None:
@@ -127,7 +127,7 @@ def aggregate(operator, parts):
     if operator == "MakeList":
         return [value for item in items for value in item]
     assert operator == "MakeSet", operator
-    return list({canonical(value): value for item in items for value in item}.values())
+    return distinct([value for item in items for value in item])
 
 
 def extreme(member, parts):
@@ -185,8 +185,8 @@ def hybrid_rows(info, ranges, rows_of):
     weights = info["componentWeights"] or [1] * len(components)
     for index, component in enumerate(components):
         is_descending = component["orderBy"] == ["Descending"]
-        distinct = sorted({each[index] for each in scores.values()}, reverse=is_descending)
-        rank = {score: place for place, score in enumerate(distinct, 1)}
+        different = sorted({each[index] for each in scores.values()}, reverse=is_descending)
+        rank = {score: place for place, score in enumerate(different, 1)}
         for rid, each in scores.items():
             fused[rid] += weights[index] / (RANK_CONSTANT + rank[each[index]])
     order = sorted(fused, key=lambda rid: -fused[rid])

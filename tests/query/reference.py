@@ -9,7 +9,7 @@ import re
 from reference_functions import FUNCTIONS, TAKES_UNDEFINED, double_or_integer, to_int32
 from tree import (Aggregate, ArrayOf, Between, Binary, Call, Conditional, Element, In, Like, Literal, Member, Name, ObjectOf,
                   Parameter, Query, Subquery, Unary)
-from values import UNDEFINED, canonical, compare_for_sort, equal, is_integer, is_number, sort_key, type_of
+from values import UNDEFINED, canonical, compare_for_sort, distinct, equal, is_integer, is_number, sort_key, type_of
 
 
 def run(query, documents):
@@ -27,7 +27,7 @@ def rows_of(query, outer, documents=None):
         results = [project(query, scope) for scope in scopes]
     results = [result for result in results if result is not UNDEFINED]
     if query.is_distinct:
-        results = list(first_of_each(results).values())
+        results = distinct(results)
     if query.offset is not None:
         results = results[query.offset:query.offset + query.limit]
     return results if query.top is None else results[:query.top]
@@ -90,13 +90,6 @@ def project(query, scope, group=None):
 
 def object_of(members):
     return {name: value for name, value in members if value is not UNDEFINED}
-
-
-def first_of_each(values):
-    found = {}
-    for value in values:
-        found.setdefault(canonical(value), value)
-    return found
 
 
 # ── Expressions
@@ -283,5 +276,5 @@ AGGREGATES = {
     "MIN": lambda values: extreme_of(values, False),
     "MAX": lambda values: extreme_of(values, True),
     "MAKELIST": list,
-    "MAKESET": lambda values: list(first_of_each(values).values()),
+    "MAKESET": distinct,
 }

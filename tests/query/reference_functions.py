@@ -3,7 +3,7 @@
 import json
 import math
 
-from values import UNDEFINED, canonical, equal, is_integer, is_number, sort_key, type_of
+from values import UNDEFINED, canonical, distinct, equal, is_integer, is_number, sort_key, type_of
 
 INT64_MIN, INT64_MAX = -2**63, 2**63 - 1
 
@@ -172,10 +172,6 @@ def over_scalars(choose):
             return UNDEFINED
         return choose(array, key=sort_key)
     return apply
-
-
-def distinct(values):
-    return list({canonical(value): value for value in reversed(values)}.values())[::-1]
 
 
 def as_set(values):

@@ -71,6 +71,14 @@ def compare_for_sort(left, right):
 sort_key = functools.cmp_to_key(compare_for_sort)
 
 
+def distinct(values):
+    """The first one of those that are equal."""
+    found = {}
+    for value in values:
+        found.setdefault(canonical(value), value)
+    return list(found.values())
+
+
 def same_sequence(left, right):
     return [canonical(value) for value in left] == [canonical(value) for value in right]
 

@@ -1,19 +1,27 @@
-// Cells of a quadtree that cover geometries, for an index.
+#include "json/geo_cells.h"
+
 #include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdint>
 #include <limits>
 #include <numbers>
+#include <optional>
 #include <utility>
+#include <variant>
 
-#include "query/geometry.h"
-#include "query/outline.h"
+#include "json/geo_earth.h"
+#include "json/geo_outline.h"
 
-namespace orrery::query {
+namespace orrery::json::geo {
 namespace {
 
 constexpr double kDegree = std::numbers::pi / 180;
+/// What is computed is rounded: off by less than this part of it.
+constexpr double kRounding = 1e-11;
+
+/// Degrees of longitude; what is less is so for certain.
+constexpr double kHalfTurn = 180 - 1e-6;
 
 /// Bounds of longitudes and latitudes, or of a plane. West is not beyond east.
 struct Bounds {
@@ -59,7 +67,6 @@ Bounds bounds_on_earth(const Outline::Chain& chain) {
     bounds = both(bounds, {at, south, at, north});
   }
   // Half a turn in one step goes over a pole; which way round it is then counted is chance.
-  constexpr double kHalfTurn = 180 - 1e-6;
   if (step_max > kHalfTurn) return {-180, bounds.south, 180, bounds.north};
   return bounds;
 }
@@ -103,10 +110,13 @@ std::vector<Bounds> bounds_on_earth(const Outline& outline, double distance) {
   if (outline.kind != Outline::Kind::Area) parts.push_back(bounds_on_earth(outline.chain));
   for (const Outline::Polygon& polygon : outline.polygons) {
     Bounds bounds = bounds_on_earth(polygon[0]);
-    // A ring around a pole has it within.
+    // A ring around a pole has it within. One that goes round neither may have both: then what is
+    // outside is at least half of the earth, and so are its longitudes.
     const int turns = turns_around_pole(polygon[0]);
     if (turns != 0) {
       bounds = {-180, turns < 0 ? -90 : bounds.south, 180, turns > 0 ? 90 : bounds.north};
+    } else if (bounds.east - bounds.west > kHalfTurn) {
+      bounds = {-180, -90, 180, 90};
     }
     parts.push_back(bounds);
   }
@@ -120,8 +130,6 @@ std::vector<Bounds> bounds_in_plane(const Outline& outline, double distance) {
   const auto append = [&](const Outline::Chain& chain) {
     Bounds bounds = {chain[0].x, chain[0].y, chain[0].x, chain[0].y};
     for (const auto [x, y] : chain) bounds = both(bounds, {x, y, x, y});
-    // What is computed is rounded.
-    constexpr double kRounding = 1e-12;
     const double size = std::max({std::fabs(bounds.west), std::fabs(bounds.east),
                                   std::fabs(bounds.south), std::fabs(bounds.north)});
     const double reach = distance * (1 + kRounding) + size * kRounding;
@@ -255,30 +263,54 @@ Cell cell_of(Position point, bool is_planar) {
           earth_line(point.y, 90) & kMask};
 }
 
+/// Nothing when it is none.
+std::optional<Outline> outline_of(const Value& value, bool is_planar) {
+  if (!value.is_object()) return std::nullopt;
+  auto read = Outline::read(value, is_planar);
+  auto* const outline = std::get_if<Outline>(&read);
+  return outline != nullptr ? std::optional(std::move(*outline)) : std::nullopt;
+}
+
+/// Those that overlap or touch become one.
+void merge(std::vector<KeyInterval>& intervals) {
+  std::ranges::sort(intervals, {}, &KeyInterval::low);
+  std::vector<KeyInterval> merged;
+  for (KeyInterval& interval : intervals) {
+    if (merged.empty() || merged.back().high < interval.low) {
+      merged.push_back(std::move(interval));
+    } else if (merged.back().high < interval.high) {
+      merged.back().high = std::move(interval.high);
+    }
+  }
+  intervals = std::move(merged);
+}
+
 }  // namespace
 
-std::vector<std::string> covering_cells(const json::Value& value, bool is_planar,
-                                        std::size_t cells_max) {
+std::vector<std::string> covering_cells(const Value& value, bool is_planar, std::size_t cells_max) {
   std::vector<std::string> keys;
-  const GeometryPtr geometry = Geometry::read_valid(value, is_planar);
-  if (!geometry) return keys;
-  const Outline& outline = geometry->outline();
-  if (outline.kind == Outline::Kind::Point) {
-    return {cell_of(outline.chain[0], is_planar).way() + kEnd};
+  const auto outline = outline_of(value, is_planar);
+  if (!outline) return keys;
+  if (outline->kind == Outline::Kind::Point) {
+    return {cell_of(outline->chain[0], is_planar).way() + kEnd};
   }
-  for (const Cell& cell : covering(outline, is_planar, 0, cells_max)) {
+  for (const Cell& cell : covering(*outline, is_planar, 0, cells_max)) {
     keys.push_back(cell.way() + kEnd);
   }
   std::ranges::sort(keys);
   return keys;
 }
 
-std::vector<json::KeyInterval> covering_intervals(const json::Value& region, bool is_planar,
-                                                  double distance, std::size_t cells_max) {
-  std::vector<json::KeyInterval> intervals;
-  const GeometryPtr geometry = Geometry::read_valid(region, is_planar);
-  if (!geometry || !(distance >= 0)) return intervals;
-  for (const Cell& cell : covering(geometry->outline(), is_planar, distance, cells_max)) {
+std::vector<KeyInterval> covering_intervals(const Value& region, bool is_planar, double distance,
+                                            std::size_t cells_max) {
+  std::vector<KeyInterval> intervals;
+  const auto outline = outline_of(region, is_planar);
+  if (!outline || !(distance >= 0)) return intervals;
+  // On the earth what is computed may be off by micrometres, which beside a pole are degrees of
+  // longitude.
+  constexpr double kMillimetre = 1e-3;
+  const double reach = is_planar ? distance : distance * (1 + kRounding) + kMillimetre;
+  for (const Cell& cell : covering(*outline, is_planar, reach, cells_max)) {
     std::string way = cell.way();
     // What lies in the cell has keys that begin with the way to it.
     std::string after = way;
@@ -290,10 +322,8 @@ std::vector<json::KeyInterval> covering_intervals(const json::Value& region, boo
       intervals.push_back({way + kEnd, way + '\1'});
     }
   }
-  std::ranges::sort(intervals, {}, &json::KeyInterval::low);
-  const auto repeated = std::ranges::unique(intervals);
-  intervals.erase(repeated.begin(), repeated.end());
+  merge(intervals);
   return intervals;
 }
 
-}  // namespace orrery::query
+}  // namespace orrery::json::geo

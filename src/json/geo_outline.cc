@@ -1,4 +1,4 @@
-#include "query/outline.h"
+#include "json/geo_outline.h"
 
 #include <algorithm>
 #include <array>
@@ -7,11 +7,9 @@
 #include <string_view>
 #include <utility>
 
-namespace orrery::query {
+namespace orrery::json::geo {
 namespace {
 
-using json::Reader;
-using json::Value;
 
 /// Reads coordinates, level by level, until something is wrong.
 class OutlineReader {
@@ -203,4 +201,4 @@ double signed_area(const Outline::Chain& ring, bool is_planar) {
   return twice / 2;
 }
 
-}  // namespace orrery::query
+}  // namespace orrery::json::geo

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "json/value.h"
-#include "query/earth.h"
+#include "json/geo_earth.h"
 
-namespace orrery::query {
+namespace orrery::json::geo {
 
 /// Point, LineString, Polygon or MultiPolygon.
 struct Outline {
@@ -32,10 +32,10 @@ struct Outline {
   /// the bounds of the earth (or of what can be computed with), lines have two, rings are closed
   /// and have four, outer ones go counter-clockwise. The rings that come back do so, holes go
   /// clockwise.
-  static std::variant<Outline, std::string> read(const json::Value& value, bool is_planar);
+  static std::variant<Outline, std::string> read(const Value& value, bool is_planar);
 };
 
 /// Within a ring, negative when it goes clockwise: square metres, or square units of the plane.
 double signed_area(const Outline::Chain& ring, bool is_planar);
 
-}  // namespace orrery::query
+}  // namespace orrery::json::geo
