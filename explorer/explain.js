@@ -53,6 +53,7 @@ function wordsOf(group, rangeCount) {
     case "scan": return `No index was used in ${where}: ${documents} ${group.documents === 1 ? "was" : "were"} read one after the other, and ${rows}.`;
     case "index": return `${indexWords(group.indexes)} found the documents in ${where}: ${what}.`;
     case "ordered index": return `${indexWords(group.indexes)} gave the documents in order in ${where}: ${what}.`;
+    case "vector index": return `${indexWords(group.indexes)} found the most similar documents, or nearly so, in ${where}: ${what}.`;
     default: return `In ${where} the way was “${group.way}”: ${what}.`;
   }
 }

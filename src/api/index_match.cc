@@ -47,12 +47,12 @@ std::vector<KeyInterval> intervals_of(const IndexSpec::Part& part, const PathCon
   return intervals;
 }
 
-/// The best condition on a path, or null.
-const PathCondition* condition_on(const IndexPath& path,
+/// The best condition on a path that an index of this kind can serve, or null.
+const PathCondition* condition_on(const IndexPath& path, IndexKind kind,
                                   std::span<const PathCondition> conditions) {
   const PathCondition* best = nullptr;
   for (const PathCondition& condition : conditions) {
-    if (condition.path != path) continue;
+    if (condition.path != path || condition.kind != kind) continue;
     if (best == nullptr || (condition.is_equality && !best->is_equality)) best = &condition;
   }
   return best;
@@ -137,7 +137,7 @@ std::optional<ConditionMatch> match_conditions(const IndexSpec& index,
   ConditionMatch match;
   std::vector<std::string> keys = {""};  // Of the parts that have single values.
   for (const IndexSpec::Part& part : index.parts) {
-    const PathCondition* condition = condition_on(part.path, conditions);
+    const PathCondition* condition = condition_on(part.path, index.kind, conditions);
     if (condition == nullptr) break;
     const auto intervals = intervals_of(part, *condition);
     if (keys.size() > 1 && keys.size() * intervals.size() > kCombinationsMax) break;
@@ -180,7 +180,9 @@ std::optional<OrderMatch> match_order(const IndexSpec& index,
                                       std::span<const PathCondition> conditions,
                                       std::span<const query::QueryAccess::Order> order,
                                       std::optional<std::string_view> from_key) {
-  if (order.empty() || index.parts.size() < order.size()) return std::nullopt;
+  if (order.empty() || index.parts.size() < order.size() || index.is_spatial()) {
+    return std::nullopt;
+  }
   OrderMatch match;
   match.bound_parts = index.parts.size() - order.size();
   match.ordered.assign(index.parts.begin() + static_cast<std::ptrdiff_t>(match.bound_parts),
@@ -193,7 +195,7 @@ std::optional<OrderMatch> match_order(const IndexSpec& index,
   }
   std::string bound;
   for (std::size_t i = 0; i < match.bound_parts; ++i) {
-    const PathCondition* condition = condition_on(index.parts[i].path, conditions);
+    const PathCondition* condition = condition_on(index.parts[i].path, index.kind, conditions);
     if (condition == nullptr || !condition->is_equality || condition->intervals.size() != 1) {
       return std::nullopt;
     }
@@ -214,7 +216,7 @@ std::optional<OrderMatch> match_order(const IndexSpec& index,
       low = std::move(from);
     }
   }
-  const PathCondition* condition = condition_on(match.ordered.front().path, conditions);
+  const PathCondition* condition = condition_on(match.ordered.front().path, index.kind, conditions);
   if (condition == nullptr) {
     if (low < high) match.intervals.push_back({std::move(low), std::move(high)});
     return match;

@@ -138,6 +138,16 @@ std::vector<std::string> indexes_being_built(const QueryJob& job) {
   return {building.begin(), building.end()};
 }
 
+/// Whether it will not take long, as far as can be seen: it is about one key, or an index leads to
+/// what it wants.
+bool is_quick(const QueryJob& job) {
+  if (job.scope.partition_key || !job.query->reads_documents()) return true;
+  const bool is_narrow =
+      std::ranges::any_of(job.access.conditions, &query::PathCondition::is_equality) ||
+      (!job.access.order.empty() && (job.query->tree().top || job.query->tree().limit));
+  return is_narrow && missing_indexes(job).empty() && indexes_being_built(job).empty();
+}
+
 /// What the query has read tells which indexes are worth building.
 void advise(const Services& services, const QueryJob& job, const QueryPage& page) {
   if (services.index_advisor == nullptr || services.index_keeper == nullptr) return;
@@ -242,9 +252,6 @@ http::Response show(Context& context, const QueryJob& job, QueryPage& page) {
                R"({"reverseRidEnabled":false,"reverseIndexScan":false})");
   add_container_paths(response, *job.container);
   add_head_headers(response, context, page.heads);
-  if (page.heads.size() == 1) {
-    response.add(headers::kPartitionKeyRangeId.text, page.heads.front().first->id.text());
-  }
   if (page.next) response.add(headers::kContinuation.text, encode_continuation(*page.next));
   return response;
 }
@@ -267,14 +274,17 @@ Async<http::Response> query(Services& services, Context& context) {
   ORRERY_CO_TRY(auto refusal, refusal_with_plan(services, context, body, job, settings));
   if (refusal) co_return std::move(*refusal);
   const auto is_cancelled = when_client_leaves(context);
-  ORRERY_CO_TRY(auto page, co_await run_blocking(services.scans, [&]() -> Result<QueryPage> {
-                  if (job.choice == AccessChoice::Index) {
-                    ORRERY_TRY(wait_for_indexes(services, job, is_cancelled));
-                  }
-                  return prepared->shape() == query::PreparedQuery::Shape::Ranked
-                             ? run_ranked_page(services, job, settings, is_cancelled)
-                             : run_query_page(services, job, is_cancelled);
-                }));
+  const auto run = [&]() -> Result<QueryPage> {
+    if (job.choice == AccessChoice::Index) {
+      ORRERY_TRY(wait_for_indexes(services, job, is_cancelled));
+    }
+    return prepared->shape() == query::PreparedQuery::Shape::Ranked
+               ? run_ranked_page(services, job, settings, is_cancelled)
+               : run_query_page(services, job, is_cancelled);
+  };
+  // Long ones give way to writers, and to those that are not long.
+  ORRERY_CO_TRY(auto page, is_quick(job) ? co_await run_blocking(services.blocking, run)
+                                         : co_await run_blocking(services.scans, run));
   advise(services, job, page);
   auto response = show(context, job, page);
   ORRERY_CO_TRY(add_reports(response, context, job, page, times));

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "api/index_match.h"
+#include "api/vector_search.h"
 #include "index/reader.h"
 #include "partition/document_cursor.h"
 
@@ -181,9 +182,14 @@ class Choice {
                                               kOwnDocumentsMax));
     }
     ORRERY_TRY(read_indexes());
+    if (scope_.vectors != nullptr && !own_) {
+      ORRERY_TRY(auto similar, find_similar());
+      if (similar) return std::move(similar);
+    }
     auto ordered = find_ordered();
     if (ordered && scope_.choice == AccessChoice::Index) return over(std::move(*ordered));
-    ORRERY_TRY(auto candidates, find_list(count_max(ordered.has_value())));
+    ORRERY_TRY(auto candidates,
+               find_list(count_max(ordered.has_value()), ordered ? ordered->first : nullptr));
     if (candidates) return over(std::move(*candidates), WalkReport::Way::Index);
     if (own_) return over(std::move(*own_), WalkReport::Way::Scan);
     return ordered ? over(std::move(*ordered)) : scan();
@@ -270,6 +276,18 @@ class Choice {
     return best;
   }
 
+  /// The documents whose vectors are most similar, or nearly so; or those that other indexes find,
+  /// if they are few. Null when every document has to be looked at.
+  Result<std::unique_ptr<DocumentWalk>> find_similar() {
+    ORRERY_TRY(auto listed, find_list(count_max(true), nullptr));
+    if (listed) return over(std::move(*listed), WalkReport::Way::Index);
+    ORRERY_TRY(auto similar, scope_.vectors->find(scope_));
+    if (!similar) return std::unique_ptr<DocumentWalk>();
+    report_.indexes = {scope_.vectors->index_text()};
+    report_.entries_read += similar->size();
+    return over(std::move(*similar), WalkReport::Way::VectorIndex);
+  }
+
   /// Longer lists than this are no better than the other ways.
   std::size_t count_max(bool has_order) const {
     if (scope_.choice == AccessChoice::Index) return SIZE_MAX;
@@ -285,8 +303,8 @@ class Choice {
   }
 
   /// The documents that several conditions leave, if they are few.
-  Result<std::optional<Candidates>> find_list(std::size_t max) {
-    const std::vector<ListSource> sources = list_sources();
+  Result<std::optional<Candidates>> find_list(std::size_t max, const Index* ordered) {
+    const std::vector<ListSource> sources = list_sources(ordered);
     std::optional<Candidates> common;
     if (sources.empty() || max == 0) return common;
     std::size_t lists = 0;
@@ -331,10 +349,12 @@ class Choice {
     return all;
   }
 
-  /// What lists can be made of, those first that promise to be short.
-  std::vector<ListSource> list_sources() const {
+  /// What lists can be made of, those first that promise to be short. `ordered` is the index that
+  /// would be gone over otherwise: what it serves needs no list.
+  std::vector<ListSource> list_sources(const Index* ordered) const {
     std::vector<ListSource::Lookup> lookups;
     for (const Index& index : indexes_) {
+      if (&index == ordered) continue;
       if (auto match = match_conditions(index.spec, access_.conditions)) {
         lookups.push_back({&index, std::move(*match)});
       }
@@ -389,9 +409,15 @@ class Choice {
   WalkReport report_;
 };
 
-/// Whether an index could find what the condition wants among all the rest: it is about certain
-/// values, or values of one type, or about whether there is a value at all.
+/// The index that serves just this condition.
+IndexSpec index_for(const PathCondition& condition) {
+  return IndexSpec::single(condition.path, condition.kind);
+}
+
+/// Whether an index could find what the condition wants among all the rest: it is about places, or
+/// certain values, or values of one type, or about whether there is a value at all.
 bool is_worth_an_index(const PathCondition& condition) {
+  if (condition.kind != IndexKind::Values) return true;
   const auto tag_of = [](char byte) { return static_cast<unsigned char>(byte) & 0xF0; };
   const auto is_within_type = [&](const json::KeyInterval& interval) {
     return tag_of(interval.low.front()) == tag_of(interval.high.front());
@@ -432,17 +458,17 @@ std::vector<IndexSpec> helpful_indexes(const QueryAccess& access,
   for (const bool equality : {true, false}) {
     for (const PathCondition& condition : access.conditions) {
       if (condition.is_equality == equality && is_worth_an_index(condition)) {
-        add(IndexSpec::single(condition.path));
+        add(index_for(condition));
       }
     }
   }
   if (access.order.size() == 1) add(IndexSpec::single(access.order.front().path));
   for (const auto& alternatives : access.alternatives) {
     const bool all_allowed = std::ranges::all_of(alternatives, [&](const auto& condition) {
-      return is_worth_an_index(condition) && definition.allows(IndexSpec::single(condition.path));
+      return is_worth_an_index(condition) && definition.allows(index_for(condition));
     });
     if (!all_allowed) continue;
-    for (const PathCondition& condition : alternatives) add(IndexSpec::single(condition.path));
+    for (const PathCondition& condition : alternatives) add(index_for(condition));
   }
   return helpful;
 }

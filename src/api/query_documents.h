@@ -21,6 +21,8 @@ namespace orrery::api {
 /// Whether indexes may be used: x-orrery-query-access.
 enum class AccessChoice : std::uint8_t { Auto, Scan, Index };
 
+class VectorSearch;
+
 /// What a walk is over.
 struct WalkScope {
   const storage::Snapshot& snapshot;
@@ -33,11 +35,13 @@ struct WalkScope {
   /// Of an Ordered query: the sort key (all its items) from which on rows are wanted, inclusive.
   std::optional<std::string_view> from_key;
   AccessChoice choice = AccessChoice::Auto;
+  /// Of a query for the most similar vectors, where an index may be asked; else null.
+  const VectorSearch* vectors = nullptr;
 };
 
 /// How documents were found, for metrics and explanations.
 struct WalkReport {
-  enum class Way : std::uint8_t { Scan, Index, OrderedIndex, Nothing };
+  enum class Way : std::uint8_t { Scan, Index, OrderedIndex, VectorIndex, Nothing };
   Way way = Way::Scan;
   std::vector<std::string> indexes;  ///< IndexSpec texts of those that served
   std::uint64_t entries_read = 0;
@@ -45,7 +49,8 @@ struct WalkReport {
 };
 
 /// Goes over all documents of the scope that can pass the query's WHERE, each once; perhaps over
-/// others, too. In the order of numbers for a Stream query; in any order for the others. Refers to
+/// others, too. Where a vector index is asked, only over those that can be among the rows. In the
+/// order of numbers for a Stream query; in any order for the others. Refers to
 /// the scope's snapshot and to the query. Blocks.
 class DocumentWalk {
  public:

@@ -81,6 +81,8 @@ std::string_view name_of(WalkReport::Way way) {
       return "index";
     case WalkReport::Way::OrderedIndex:
       return "ordered index";
+    case WalkReport::Way::VectorIndex:
+      return "vector index";
     case WalkReport::Way::Nothing:
       break;
   }

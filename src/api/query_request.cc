@@ -74,9 +74,7 @@ Result<QueryBody> parse_query_body(const Context& context) {
 query::Settings query_settings(const ContainerDefinition& definition) {
   query::Settings settings;
   settings.surroundings = query::surroundings_now();
-  if (const Json* config = definition.member("geospatialConfig")) {
-    settings.surroundings.is_planar = text_member(*config, "type") == "Geometry";
-  }
+  settings.surroundings.is_planar = definition.spatial_kind() == IndexKind::PlaneCells;
   if (const Json* policy = definition.member("fullTextPolicy")) {
     if (auto language = text_member(*policy, "defaultLanguage"); !language.empty()) {
       settings.default_language = std::move(language);

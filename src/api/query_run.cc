@@ -1,5 +1,6 @@
 #include "api/query_run.h"
 
+#include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
@@ -7,6 +8,8 @@
 #include "api/addressing.h"
 #include "api/pieces.h"
 #include "api/suspended_queries.h"
+#include "api/vector_search.h"
+#include "partition/document_cursor.h"
 
 namespace orrery::api {
 namespace {
@@ -35,7 +38,11 @@ Error cancelled() {
 class Run final : public SuspendedQuery {
  public:
   Run(const Services& services, const QueryJob& job)
-      : services_(services), job_(job), execution_(job.query, job.limits, rows_from(position())) {}
+      : services_(services),
+        job_(job),
+        vectors_(VectorSearch::of(services.vector_indexes, job_.container->definition, job_.query,
+                                  job_.limits.rows_max)),
+        execution_(job.query, job.limits, rows_from(position())) {}
 
   /// False when its time was up before all documents were read that the page needs.
   Result<bool> read(const std::function<bool()>& is_cancelled) {
@@ -82,7 +89,60 @@ class Run final : public SuspendedQuery {
     const bool from_beginning = !is_stream() || execution_.wants_remembering();
     pieces_ = from_beginning ? all_pieces(position().at, map, job_.scope)
                              : pieces_from(position().at, map, job_.scope);
+    if (execution_.wants_remembering()) ORRERY_TRY(remember_pieces());
+    if (position().cut_rows > 0) ORRERY_TRY(find_last_document());
     return {};
+  }
+
+  /// DISTINCT, after a split: what was shown of one part counts in those before it, too.
+  Result<> remember_pieces() {
+    const auto is_begun = [](const Piece& piece) { return piece.after != kAllDocuments; };
+    auto piece = std::ranges::find_if(pieces_, is_begun);
+    if (piece == pieces_.end()) return {};
+    for (++piece; piece != pieces_.end() && piece->after != DocumentNumber{}; ++piece) {
+      ORRERY_TRY(const auto walk, open_walk(*snapshot_, *piece));
+      while (walk->next() && walk->number() <= piece->after) {
+        execution_.remember(walk->text(), walk->number());
+      }
+      ORRERY_TRY(walk->status());
+    }
+    for (const DocumentNumber number : {position().partial, position().other_partial}) {
+      ORRERY_TRY(const auto begun, find_document(number));
+      if (begun) execution_.remember(*begun, number);
+    }
+    return {};
+  }
+
+  /// A sort key that was too long for the token stands in the document of the last row.
+  Result<> find_last_document() {
+    ORRERY_TRY(const auto last, find_document(position().partial));
+    if (last) execution_.resume_at(*last);
+    return {};
+  }
+
+  /// In whichever range it is now, where the position is or further on.
+  Result<std::optional<std::string>> find_document(DocumentNumber number) const {
+    std::optional<std::string> found;
+    if (number == DocumentNumber{}) return found;
+    const auto& map = job_.container->ranges;
+    for (const catalog::Range* range : map.overlapping({position().at.range_min, Epk::max()})) {
+      auto cursor =
+          partition::DocumentCursor::by_number(*snapshot_, range->partition->number(),
+                                               DocumentNumber{number.value - 1}, live_documents());
+      if (cursor.next() && cursor.number() == number) {
+        found = cursor.text();
+        return found;
+      }
+      ORRERY_TRY(cursor.status());
+    }
+    return found;
+  }
+
+  partition::ScanFilter live_documents() const {
+    partition::ScanFilter filter;
+    filter.default_ttl = job_.container->rules.default_ttl;
+    filter.now = services_.clock.unix_seconds();
+    return filter;
   }
 
   /// Where the page begins: of two positions the one that is further on.
@@ -98,8 +158,11 @@ class Run final : public SuspendedQuery {
             .emitted = at.emitted,
             .key = at.key,
             .cut_rows = at.cut_rows,
+            .cut_hash = at.cut_hash,
             .partial = at.partial,
-            .partial_rows = at.partial_rows};
+            .partial_rows = at.partial_rows,
+            .other_partial = at.other_partial,
+            .other_partial_rows = at.other_partial_rows};
   }
 
   bool is_stream() const {
@@ -149,23 +212,23 @@ class Run final : public SuspendedQuery {
                     .after = {},
                     .from_key = {},
                     .choice = job_.choice};
+    scope.filter = live_documents();
     scope.filter.epks = keys_within(piece, job_.scope);
     scope.filter.partition_key = job_.scope.partition_key;
-    scope.filter.default_ttl = job_.container->rules.default_ttl;
-    scope.filter.now = services_.clock.unix_seconds();
     if (is_stream() && !execution_.wants_remembering()) scope.after = piece.after;
     const bool is_ordered = job_.query->shape() == PreparedQuery::Shape::Ordered;
     // DISTINCT has to see again what was shown before.
     if (is_ordered && position().key && !job_.query->inner() && !job_.query->tree().is_distinct) {
       scope.from_key = *position().key;
     }
+    if (vectors_ && rows_from(position()) == query::RowPosition{}) scope.vectors = &*vectors_;
     return DocumentWalk::open(scope, reader(), job_.access);
   }
 
   Result<> take(const std::function<bool()>& is_cancelled) {
     const DocumentNumber number = walk_->number();
     if (execution_.wants_remembering() && number <= pieces_[at_].after) {
-      execution_.remember(walk_->text());
+      execution_.remember(walk_->text(), number);
       return {};
     }
     switch (execution_.take(walk_->text(), number)) {
@@ -200,14 +263,17 @@ class Run final : public SuspendedQuery {
                        .emitted = rows.emitted,
                        .key = rows.key,
                        .cut_rows = rows.cut_rows,
+                       .cut_hash = rows.cut_hash,
                        .partial = rows.partial,
-                       .partial_rows = rows.partial_rows};
+                       .partial_rows = rows.partial_rows,
+                       .other_partial = rows.other_partial,
+                       .other_partial_rows = rows.other_partial_rows};
     if (is_stream()) {
       if (!pieces_.empty()) next.at = position_in(pieces_, last_piece_, last_number_);
     } else if (job_.query->shape() == PreparedQuery::Shape::Ordered && rows.key &&
-               rows.cut_rows == 0 && !pieces_.empty()) {
+               !pieces_.empty()) {
       // What had been emitted of the pieces further on was of the key that this page began with.
-      if (rows.key != position().key) {
+      if (execution_.has_new_key()) {
         for (Piece& piece : pieces_) piece.after = DocumentNumber{};
       }
       next.at = position_in(pieces_, execution_.last_piece(), execution_.last_number());
@@ -217,6 +283,7 @@ class Run final : public SuspendedQuery {
 
   const Services& services_;
   const QueryJob job_;
+  const std::optional<VectorSearch> vectors_;
   Execution execution_;
   std::optional<storage::Snapshot> snapshot_;
   std::vector<Piece> pieces_;

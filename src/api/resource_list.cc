@@ -40,8 +40,11 @@ Result<http::Response> query_list(Context& context, std::string_view parent_rid,
                               .emitted = from.emitted,
                               .key = from.key,
                               .cut_rows = from.cut_rows,
+                              .cut_hash = from.cut_hash,
                               .partial = from.partial,
-                              .partial_rows = from.partial_rows});
+                              .partial_rows = from.partial_rows,
+                              .other_partial = from.other_partial,
+                              .other_partial_rows = from.other_partial_rows});
   const bool is_stream = query->shape() == query::PreparedQuery::Shape::Stream && !query->inner();
   DocumentNumber last = from.at.after;
   bool has_read_all = true;
@@ -50,7 +53,7 @@ Result<http::Response> query_list(Context& context, std::string_view parent_rid,
     for (const ListedResource& resource : resources) {
       const DocumentNumber number = number_of(resource.rid);
       if (is_stream && number <= from.at.after) {
-        if (execution.wants_remembering()) execution.remember(resource.text);
+        if (execution.wants_remembering()) execution.remember(resource.text, number);
         continue;
       }
       if (execution.take(resource.text, number) == query::Execution::Next::PageDone) {
@@ -77,8 +80,11 @@ Result<http::Response> query_list(Context& context, std::string_view parent_rid,
                        .emitted = rows.emitted,
                        .key = rows.key,
                        .cut_rows = rows.cut_rows,
+                       .cut_hash = rows.cut_hash,
                        .partial = rows.partial,
-                       .partial_rows = rows.partial_rows};
+                       .partial_rows = rows.partial_rows,
+                       .other_partial = rows.other_partial,
+                       .other_partial_rows = rows.other_partial_rows};
     next.at.after = is_stream ? last : execution.last_number();
     response.add(headers::kContinuation.text, encode_continuation(next));
   }

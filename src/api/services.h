@@ -8,6 +8,7 @@
 
 #include "api/page_ahead.h"
 #include "api/suspended_queries.h"
+#include "api/vector_indexes.h"
 #include "base/background_pool.h"
 #include "base/clock.h"
 #include "base/result.h"
@@ -47,6 +48,8 @@ struct Services {
   index::Advisor* index_advisor = nullptr;
   /// Null: a query that needs to see everything takes as long as it does.
   SuspendedQueries* suspended_queries = nullptr;
+  /// Null: every vector is looked at.
+  VectorIndexes* vector_indexes = nullptr;
   /// Clients are to merge the answers of ranges by themselves, as the service makes them: queries
   /// over several ranges that are more than a filter are answered with their plan.
   bool refuses_cross_partition = false;

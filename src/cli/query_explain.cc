@@ -16,6 +16,7 @@ namespace {
 constexpr std::string_view kScan = "scan";
 constexpr std::string_view kIndex = "index";
 constexpr std::string_view kOrderedIndex = "ordered index";
+constexpr std::string_view kVectorIndex = "vector index";
 constexpr std::string_view kNothing = "nothing";
 
 std::string text_of(const json::Value& value) {
@@ -173,6 +174,10 @@ std::string QueryExplanation::words_of(const Group& group) const {
   }
   if (group.way == kOrderedIndex) {
     return fmt::format("{} gave the documents in order in {}: {}.",
+                       capitalized(index_words(group.indexes)), where, what);
+  }
+  if (group.way == kVectorIndex) {
+    return fmt::format("{} found the most similar documents, or nearly so, in {}: {}.",
                        capitalized(index_words(group.indexes)), where, what);
   }
   return fmt::format("In {} the way was '{}': {}.", where, group.way, what);

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
 #include <span>
 #include <utility>
 
+#include "json/geo_cells.h"
 #include "json/sort_key.h"
 
 namespace orrery::index {
@@ -19,20 +21,31 @@ std::vector<json::Step> names_of(std::span<const IndexPath::Step> steps) {
   return names;
 }
 
-/// Appends the keys of all values that `steps` lead to from `value`; they may repeat.
-void append_keys_below(const json::Value& value, std::span<const IndexPath::Step> steps,
-                       std::vector<std::string>& keys) {
-  if (steps.empty()) {
+/// Of one value in an index over a single path.
+void append_keys_of(const json::Value& value, IndexKind kind, std::vector<std::string>& keys) {
+  if (kind == IndexKind::Values) {
     json::append_sort_key(keys.emplace_back(), value, kIndexedStringBytesMax);
     return;
   }
+  std::ranges::move(
+      json::geo::covering_cells(value, kind == IndexKind::PlaneCells, json::geo::kEntryCellsMax),
+      std::back_inserter(keys));
+}
+
+/// Appends the keys of all values that `steps` lead to from `value`; they may repeat.
+void append_keys_below(const json::Value& value, std::span<const IndexPath::Step> steps,
+                       IndexKind kind, std::vector<std::string>& keys) {
+  if (steps.empty()) {
+    append_keys_of(value, kind, keys);
+    return;
+  }
   if (!steps.front().is_element) {
-    append_keys_below(value.member(steps.front().name), steps.subspan(1), keys);
+    append_keys_below(value.member(steps.front().name), steps.subspan(1), kind, keys);
     return;
   }
   if (!value.is_array()) return;
   for (json::Reader reader(value); reader.next();) {
-    append_keys_below(reader.value(), steps.subspan(1), keys);
+    append_keys_below(reader.value(), steps.subspan(1), kind, keys);
   }
 }
 
@@ -47,6 +60,7 @@ struct TermFinder::Impl {
   struct Index {
     std::vector<Part> parts;
     std::vector<IndexPath::Step> below;  ///< of a path with []: from the first of them on
+    IndexKind kind;
   };
 
   json::PathSet paths;
@@ -54,7 +68,8 @@ struct TermFinder::Impl {
 
   void append_keys(const Index& index, std::span<const json::Value> values,
                    std::vector<std::string>& keys) const {
-    if (index.below.empty()) {
+    const bool has_one_key = index.below.empty() && index.kind == IndexKind::Values;
+    if (has_one_key) {
       std::string& key = keys.emplace_back();
       for (const Part& part : index.parts) {
         if (part.is_descending) {
@@ -66,7 +81,7 @@ struct TermFinder::Impl {
       return;
     }
     const auto before = static_cast<std::ptrdiff_t>(keys.size());
-    append_keys_below(values[index.parts.front().slot], index.below, keys);
+    append_keys_below(values[index.parts.front().slot], index.below, index.kind, keys);
     std::sort(keys.begin() + before, keys.end());
     keys.erase(std::unique(keys.begin() + before, keys.end()), keys.end());
   }
@@ -76,6 +91,7 @@ TermFinder::TermFinder(std::vector<IndexSpec> specs) {
   auto impl = std::make_unique<Impl>();
   for (IndexSpec& spec : specs) {
     Impl::Index& index = impl->indexes.emplace_back();
+    index.kind = spec.kind;
     for (IndexSpec::Part& part : spec.parts) {
       auto& steps = part.path.steps;
       const auto element = std::ranges::find_if(steps, &IndexPath::Step::is_element);

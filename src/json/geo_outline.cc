@@ -10,7 +10,6 @@
 namespace orrery::json::geo {
 namespace {
 
-
 /// Reads coordinates, level by level, until something is wrong.
 class OutlineReader {
  public:

@@ -7,8 +7,8 @@
 #include <variant>
 #include <vector>
 
-#include "json/value.h"
 #include "json/geo_earth.h"
+#include "json/value.h"
 
 namespace orrery::json::geo {
 

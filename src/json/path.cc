@@ -92,7 +92,9 @@ class PathSet::Pass {
   std::size_t read_text(std::string_view text, std::size_t at, std::uint32_t node, bool must_end,
                         std::size_t level) {
     const Node& wanted = set_.nodes_[node];
-    must_end = must_end || wanted.slot != kNone;
+    // The document itself ends where its text does.
+    const bool is_whole = level == 0;
+    must_end = must_end || (wanted.slot != kNone && !is_whole);
     std::size_t end = 0;
     if (level < kNestingMax) {
       if (text[at] == '{' && !wanted.names.empty()) {
@@ -102,7 +104,9 @@ class PathSet::Pass {
       }
     }
     if (must_end && end == 0) end = after_value(text, at);
-    if (wanted.slot != kNone) found_[wanted.slot] = Value::of_checked(text.substr(at, end - at));
+    if (wanted.slot != kNone) {
+      found_[wanted.slot] = Value::of_checked(is_whole ? text : text.substr(at, end - at));
+    }
     return end;
   }
 

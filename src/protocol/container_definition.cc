@@ -471,6 +471,13 @@ ContainerDefinition ContainerDefinition::from_stored(const Json& stored) {
   return *std::move(result);
 }
 
+IndexKind ContainerDefinition::spatial_kind() const {
+  const Json* config = member("geospatialConfig");
+  const Json* type = config != nullptr ? find_member(*config, "type") : nullptr;
+  const bool is_planar = type != nullptr && is_one_of(*type, {"Geometry"});
+  return is_planar ? IndexKind::PlaneCells : IndexKind::EarthCells;
+}
+
 Json ContainerDefinition::to_wire(std::string_view api_version) const {
   Json wire = Json::object();
   for (const char* name : kMemberOrder) {

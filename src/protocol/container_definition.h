@@ -56,8 +56,16 @@ class ContainerDefinition {
   }
   bool lazily_indexed() const { return indexing_policy_.lazy(); }
   std::vector<IndexSpec> composite_indexes() const { return indexing_policy_.composite_indexes(); }
-  std::vector<IndexSpec> named_indexes() const { return indexing_policy_.named_indexes(); }
-  bool allows(const IndexSpec& index) const { return indexing_policy_.allows(index); }
+  /// What its spatial indexes have of geometries: cells of the earth, or of a plane.
+  IndexKind spatial_kind() const;
+  std::vector<IndexSpec> named_indexes() const {
+    return indexing_policy_.named_indexes(spatial_kind());
+  }
+  bool allows(const IndexSpec& index) const {
+    return indexing_policy_.allows(index) && (!index.is_spatial() || index.kind == spatial_kind());
+  }
+  /// Of the indexing policy; null when there are none.
+  const Json* vector_indexes() const { return indexing_policy_.vector_indexes(); }
   /// Another member as the client gave it, such as `computedProperties`; null when there is none.
   const Json* member(std::string_view name) const { return find_member(members_, name); }
 

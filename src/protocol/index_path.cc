@@ -14,6 +14,8 @@ namespace {
 constexpr std::string_view kElement = "[]";
 constexpr std::string_view kAscending = " ASC";
 constexpr std::string_view kDescending = " DESC";
+constexpr std::string_view kSpatial = " SPATIAL";
+constexpr std::string_view kPlanar = " PLANAR";
 
 bool is_word_part(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
@@ -100,8 +102,13 @@ std::optional<IndexPath> IndexPath::parse(std::string_view text) {
 bool IndexPath::has_elements() const { return std::ranges::any_of(steps, &Step::is_element); }
 
 std::string IndexSpec::text() const {
-  if (!is_composite()) return parts.empty() ? std::string() : parts.front().path.text();
   std::string out;
+  if (!is_composite()) {
+    if (!parts.empty()) out = parts.front().path.text();
+    if (is_spatial()) out.append(kSpatial);
+    if (kind == IndexKind::PlaneCells) out.append(kPlanar);
+    return out;
+  }
   for (const Part& part : parts) {
     if (!out.empty()) out.push_back(',');
     out.append(part.path.text()).append(part.is_descending ? kDescending : kAscending);
@@ -114,6 +121,11 @@ std::optional<IndexSpec> IndexSpec::parse(std::string_view text) {
   auto first = taking.path();
   if (!first) return std::nullopt;
   if (taking.at_end()) return single(std::move(*first));
+  if (taking.take(kSpatial)) {
+    const auto kind = taking.take(kPlanar) ? IndexKind::PlaneCells : IndexKind::EarthCells;
+    if (!taking.at_end()) return std::nullopt;
+    return single(std::move(*first), kind);
+  }
   IndexSpec spec;
   for (auto path = std::move(first);; path = taking.path()) {
     if (!path) return std::nullopt;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <compare>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -26,6 +27,13 @@ struct IndexPath {
   auto operator<=>(const IndexPath&) const = default;
 };
 
+/// What an index has of the values at its paths.
+enum class IndexKind : std::uint8_t {
+  Values,      ///< their sort keys
+  EarthCells,  ///< of geometries on the earth: the cells that hold them
+  PlaneCells,  ///< the same in a plane
+};
+
 /// One index: over a single path, or a composite one over several.
 struct IndexSpec {
   struct Part {
@@ -33,13 +41,18 @@ struct IndexSpec {
     bool is_descending = false;
     auto operator<=>(const Part&) const = default;
   };
-  std::vector<Part> parts;  ///< one, ascending; or two and more, without []
+  std::vector<Part> parts;             ///< one, ascending; or two and more, without []
+  IndexKind kind = IndexKind::Values;  ///< of a composite one always that
 
   bool is_composite() const { return parts.size() > 1; }
-  /// `/a/[]/b`, or `/a ASC,/b DESC` of a composite one. What tells indexes apart; also stored.
+  bool is_spatial() const { return kind != IndexKind::Values; }
+  /// `/a/[]/b`, or `/a ASC,/b DESC` of a composite one; `/a SPATIAL` of a spatial one, and
+  /// `/a SPATIAL PLANAR` where the geometry is flat. What tells indexes apart; also stored.
   std::string text() const;
   static std::optional<IndexSpec> parse(std::string_view text);
-  static IndexSpec single(IndexPath path) { return {{{std::move(path), false}}}; }
+  static IndexSpec single(IndexPath path, IndexKind kind = IndexKind::Values) {
+    return {{{std::move(path), false}}, kind};
+  }
   auto operator<=>(const IndexSpec&) const = default;
 };
 

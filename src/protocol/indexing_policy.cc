@@ -304,18 +304,19 @@ Result<IndexingPolicy> IndexingPolicy::parse(const Json* policy) {
     if (result.policy_.contains(name) || value.is_null()) continue;
     Json& member = result.policy_[name] = value;
     if (name == "compositeIndexes") ORRERY_TRY(check_composite_indexes(member));
-    if (name == "spatialIndexes") ORRERY_TRY(check_spatial_indexes(member));
+    if (name == "spatialIndexes") ORRERY_TRY(result.parse_spatial_indexes(member));
   }
   return result;
 }
 
-Result<> IndexingPolicy::check_spatial_indexes(Json& spatial_indexes) {
+Result<> IndexingPolicy::parse_spatial_indexes(Json& spatial_indexes) {
   const auto fail = [](std::string_view rule) {
     return bad_request(fmt::format("indexingPolicy.spatialIndexes: {}", rule));
   };
   if (!spatial_indexes.is_array()) return fail("must be an array.");
   for (Json& index : spatial_indexes) {
-    ORRERY_TRY(parse_path(index, "spatialIndexes", true));
+    ORRERY_TRY(Rule rule, parse_path(index, "spatialIndexes", true));
+    spatial_rules_.push_back(std::move(rule));
     const Json* types = find_member(index, "types");
     if (types == nullptr) {
       index["types"] = {"Point", "LineString", "Polygon", "MultiPolygon"};
@@ -395,17 +396,33 @@ std::vector<IndexSpec> IndexingPolicy::composite_indexes() const {
   return specs;
 }
 
-std::vector<IndexSpec> IndexingPolicy::named_indexes() const {
+IndexPath IndexingPolicy::path_of(const Rule& rule) {
+  IndexPath path;
+  for (const std::string& name : rule.names) {
+    const bool is_element = name == kArrayElement;
+    path.steps.push_back({.name = is_element ? std::string() : name, .is_element = is_element});
+  }
+  return path;
+}
+
+std::vector<IndexPath> IndexingPolicy::spatial_paths() const {
+  std::vector<IndexPath> paths;
+  if (none_) return paths;
+  for (const Rule& rule : spatial_rules_) {
+    if (!rule.is_tuple && !rule.names.empty()) paths.push_back(path_of(rule));
+  }
+  return paths;
+}
+
+std::vector<IndexSpec> IndexingPolicy::named_indexes(IndexKind spatial_kind) const {
   std::vector<IndexSpec> found = composite_indexes();
+  const auto add = [&](IndexSpec spec) {
+    if (std::ranges::find(found, spec) == found.end()) found.push_back(std::move(spec));
+  };
+  for (IndexPath& path : spatial_paths()) add(IndexSpec::single(std::move(path), spatial_kind));
   for (const Rule& rule : rules_) {
     if (!rule.included || rule.covers_below || rule.is_tuple || rule.names.empty()) continue;
-    IndexPath path;
-    for (const std::string& name : rule.names) {
-      const bool is_element = name == kArrayElement;
-      path.steps.push_back({.name = is_element ? std::string() : name, .is_element = is_element});
-    }
-    auto spec = IndexSpec::single(std::move(path));
-    if (std::ranges::find(found, spec) == found.end()) found.push_back(std::move(spec));
+    add(IndexSpec::single(path_of(rule)));
   }
   if (found.size() > kNamedIndexesMax) found.resize(kNamedIndexesMax);
   return found;
@@ -420,7 +437,9 @@ bool IndexingPolicy::allows(const IndexSpec& index) const {
   for (const IndexPath::Step& step : index.parts.front().path.steps) {
     names.push_back(step.is_element ? kArrayElement : std::string_view(step.name));
   }
-  return indexes(names);
+  if (!index.is_spatial()) return indexes(names);
+  return !none_ &&
+         std::ranges::any_of(spatial_rules_, [&](const Rule& rule) { return rule.covers(names); });
 }
 
 }  // namespace orrery

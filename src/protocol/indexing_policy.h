@@ -45,13 +45,16 @@ class IndexingPolicy {
 
   /// The composite indexes that it lists.
   std::vector<IndexSpec> composite_indexes() const;
-  /// Indexes that the policy asks for by name: its composite ones, and included paths that end in
-  /// `/?` and have no wildcard. At most kNamedIndexesMax, since each has its price with every
-  /// write; queries ask for others when they need them.
-  std::vector<IndexSpec> named_indexes() const;
+  /// The paths of the spatial indexes that it lists, without their wildcards; none of `/*` alone.
+  std::vector<IndexPath> spatial_paths() const;
+  /// Indexes that the policy asks for by name: its composite ones, its spatial ones, which are of
+  /// `spatial_kind`, and included paths that end in `/?` and have no wildcard. At most
+  /// kNamedIndexesMax, since each has its price with every write; queries ask for others when they
+  /// need them.
+  std::vector<IndexSpec> named_indexes(IndexKind spatial_kind) const;
   static constexpr std::size_t kNamedIndexesMax = 32;
   /// Whether there may be such an index: over a path that is indexed, or a composite one that the
-  /// policy lists.
+  /// policy lists, or a spatial one over a path that a spatial index of the policy covers.
   bool allows(const IndexSpec& index) const;
 
   /// The member, or nullptr. For search_policies.h.
@@ -78,13 +81,15 @@ class IndexingPolicy {
   static Result<Rule> parse_path(const Json& entry, std::string_view list, bool included);
   Result<> parse_paths(const Json& given);
   Result<> parse_list(const Json* list, std::string_view name, bool included);
-  static Result<> check_spatial_indexes(Json& spatial_indexes);
+  Result<> parse_spatial_indexes(Json& spatial_indexes);
+  static IndexPath path_of(const Rule& rule);
   static bool is_root(const Rule& rule) { return rule.names.empty() && rule.covers_below; }
   static bool is_etag(const Rule& rule);
   bool has_root(bool included) const;
 
   Json policy_;
   std::vector<Rule> rules_;
+  std::vector<Rule> spatial_rules_;
   bool none_ = false;
   bool lazy_ = false;
   bool indexes_everything_ = true;

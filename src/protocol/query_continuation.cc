@@ -22,8 +22,9 @@ using sealed_token::read_big_endian;
 //   Rest     size 8   its document number, size 1 + EPK
 //   Counts   size 8   skipped, size 8 emitted
 //   Key      size 2   size of the key, then that
-//   Cut      size 8   rows with that beginning
+//   Cut      size 8   rows with that beginning, size 8 hash of the whole key
 //   Partial  size 8   document number, size 4 rows
+//   Other    the same
 //   State    size 8   what the server keeps
 constexpr char kKind = '\x31';
 enum Flag : std::uint8_t {
@@ -33,11 +34,13 @@ enum Flag : std::uint8_t {
   Key = 8,
   Cut = 16,
   Partial = 32,
-  State = 64
+  State = 64,
+  Other = 128
 };
 
 constexpr std::size_t kTokenBytesMax = 1 + 8 + 1 + 8 + 3 * (1 + kBoundaryBytesMax) + 8 + 16 + 2 +
-                                       kQueryKeyBytesMax + 8 + 12 + 8 + sealed_token::kChecksumSize;
+                                       kQueryKeyBytesMax + 16 + 24 + 8 +
+                                       sealed_token::kChecksumSize;
 static_assert(base64_size(kTokenBytesMax, Base64Alphabet::Url) <= kContinuationSizeMax);
 
 void append_epk(std::string& out, const Epk& epk) {
@@ -54,6 +57,7 @@ std::uint8_t flags_of(const QueryPosition& position) {
   if (position.key) flags |= Key;
   if (position.cut_rows != 0) flags |= Cut;
   if (position.partial_rows != 0) flags |= Partial;
+  if (position.other_partial_rows != 0) flags |= Other;
   if (position.suspended != 0) flags |= State;
   return static_cast<std::uint8_t>(flags);
 }
@@ -110,10 +114,17 @@ std::string encode_continuation(const QueryPosition& position) {
     append_big_endian(bytes, position.key->size(), 2);
     bytes += *position.key;
   }
-  if (position.cut_rows != 0) append_big_endian(bytes, position.cut_rows, kNumberSize);
+  if (position.cut_rows != 0) {
+    append_big_endian(bytes, position.cut_rows, kNumberSize);
+    append_big_endian(bytes, position.cut_hash, kNumberSize);
+  }
   if (position.partial_rows != 0) {
     append_big_endian(bytes, position.partial.value, kNumberSize);
     append_big_endian(bytes, position.partial_rows, 4);
+  }
+  if (position.other_partial_rows != 0) {
+    append_big_endian(bytes, position.other_partial.value, kNumberSize);
+    append_big_endian(bytes, position.other_partial_rows, 4);
   }
   if (position.suspended != 0) append_big_endian(bytes, position.suspended, kNumberSize);
   return sealed_token::seal(std::move(bytes));
@@ -145,10 +156,17 @@ Result<QueryPosition> decode_query_continuation(std::string_view token) {
     if (size > kQueryKeyBytesMax) taker.fail();
     position.key = taker.bytes(size);
   }
-  if (flags & Cut) position.cut_rows = taker.number(kNumberSize);
+  if (flags & Cut) {
+    position.cut_rows = taker.number(kNumberSize);
+    position.cut_hash = taker.number(kNumberSize);
+  }
   if (flags & Partial) {
     position.partial = DocumentNumber{taker.number(kNumberSize)};
     position.partial_rows = static_cast<std::uint32_t>(taker.number(4));
+  }
+  if (flags & Other) {
+    position.other_partial = DocumentNumber{taker.number(kNumberSize)};
+    position.other_partial_rows = static_cast<std::uint32_t>(taker.number(4));
   }
   if (flags & State) position.suspended = taker.number(kNumberSize);
   if (!taker.is_complete()) return malformed;

@@ -21,9 +21,12 @@ struct QueryPosition {
   std::uint64_t skipped = 0;
   std::uint64_t emitted = 0;
   std::optional<std::string> key;  ///< of the last row or group
-  std::uint64_t cut_rows = 0;
+  std::uint64_t cut_rows = 0;  ///< the key is only a beginning, which so many rows have
+  std::uint64_t cut_hash = 0;  ///< of the whole key
   DocumentNumber partial;  ///< of this document so many rows were shown
   std::uint32_t partial_rows = 0;
+  DocumentNumber other_partial;  ///< the same
+  std::uint32_t other_partial_rows = 0;
   /// What the server keeps of the work that was done, if it still does; 0: nothing.
   std::uint64_t suspended = 0;
   bool operator==(const QueryPosition&) const = default;

@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "json/geo_cells.h"
 #include "protocol/utf8.h"
 #include "query/functions.h"
 #include "query/key_set.h"
@@ -16,15 +17,22 @@ namespace {
 using json::Kind;
 using json::Value;
 
-/// What is known of one value in a document: it is in the set.
-struct Condition {
+/// What an index can be asked for: values at a path, or cells of geometries there.
+struct Target {
   IndexPath path;
+  IndexKind kind = IndexKind::Values;
+  auto operator<=>(const Target&) const = default;
+};
+
+/// What is known of one value in a document: it, or one of its cells, is in the set.
+struct Condition {
+  Target target;
   KeySet keys;
 };
 
-/// Conditions, one of which holds. By their paths: for "one of the values there" it is the same
+/// Conditions, one of which holds. By their targets: for "one of the values there" it is the same
 /// whether one of two sets has it, or the two together.
-using Alternatives = std::map<IndexPath, KeySet>;
+using Alternatives = std::map<Target, KeySet>;
 
 /// What a document must be like for an expression to have a wanted value. To say less is always
 /// right.
@@ -63,7 +71,7 @@ void add(Bound& bound, Bound other) {
 
 /// What a branch of an OR adds to the alternatives: its best condition besides those that all
 /// branches have, or alternatives of its own. False when it has none.
-bool add_branch(std::map<IndexPath, std::vector<KeySet>>& sets, const Bound& branch,
+bool add_branch(std::map<Target, std::vector<KeySet>>& sets, const Bound& branch,
                 const std::set<std::string>& shared) {
   const Condition* best = nullptr;
   for (const auto& [value, condition] : branch.conditions) {
@@ -71,11 +79,11 @@ bool add_branch(std::map<IndexPath, std::vector<KeySet>>& sets, const Bound& bra
     if (best == nullptr || (condition.keys.is_points && !best->keys.is_points)) best = &condition;
   }
   if (best != nullptr) {
-    sets[best->path].push_back(best->keys);
+    sets[best->target].push_back(best->keys);
     return true;
   }
   if (branch.alternatives.empty()) return false;
-  for (const auto& [path, keys] : branch.alternatives.front()) sets[path].push_back(keys);
+  for (const auto& [target, keys] : branch.alternatives.front()) sets[target].push_back(keys);
   return true;
 }
 
@@ -95,15 +103,15 @@ Bound one_of(std::vector<Bound> branches) {
       sets.push_back(found->second.keys);
     }
     if (sets.size() < branches.size()) continue;
-    any.conditions.emplace(value, Condition{condition.path, union_of(sets)});
+    any.conditions.emplace(value, Condition{condition.target, union_of(sets)});
     shared.insert(value);
   }
-  std::map<IndexPath, std::vector<KeySet>> sets;
+  std::map<Target, std::vector<KeySet>> sets;
   const bool all_have_one = std::ranges::all_of(
       branches, [&](const Bound& branch) { return add_branch(sets, branch, shared); });
   if (!all_have_one) return any;
   Alternatives alternatives;
-  for (const auto& [path, of_path] : sets) alternatives.emplace(path, union_of(of_path));
+  for (const auto& [target, of_it] : sets) alternatives.emplace(target, union_of(of_it));
   any.alternatives.push_back(std::move(alternatives));
   return any;
 }
@@ -183,7 +191,10 @@ constexpr TypeTest kTypeTests[] = {
 
 class Analysis {
  public:
-  explicit Analysis(const Sources& sources) : sources_(sources), bases_(sources.size()) {
+  Analysis(const Sources& sources, bool is_planar)
+      : sources_(sources),
+        cell_kind_(is_planar ? IndexKind::PlaneCells : IndexKind::EarthCells),
+        bases_(sources.size()) {
     if (!bases_.empty()) bases_.front().emplace();
   }
 
@@ -264,7 +275,7 @@ class Analysis {
     // An index over elements does not have those that lack the path.
     if (keys.has_undefined() && place.path.has_elements()) return {};
     Bound bound;
-    bound.conditions.emplace(place.value, Condition{place.path, std::move(keys)});
+    bound.conditions.emplace(place.value, Condition{{place.path}, std::move(keys)});
     return bound;
   }
 
@@ -343,6 +354,16 @@ class Analysis {
       const auto place = place_of(right);
       if (place) return at(*place, compared(mirrored(op), *value, wanted));
     }
+    if (const Value* value = constant(right)) {
+      if (const Call* distance = distance_in(left)) {
+        return of_distance(*distance, op, *value, wanted, left);
+      }
+    }
+    if (const Value* value = constant(left)) {
+      if (const Call* distance = distance_in(right)) {
+        return of_distance(*distance, mirrored(op), *value, wanted, right);
+      }
+    }
     nothing(left);
     return nothing(right);
   }
@@ -415,6 +436,7 @@ class Analysis {
     if (name == "ARRAY_CONTAINS") return of_array_contains(call, expression);
     if (name == "ARRAY_CONTAINS_ANY") return of_array_contains_any(call, expression);
     if (name == "ARRAY_CONTAINS_ALL") return of_array_contains_all(call, expression);
+    if (name == "ST_WITHIN" || name == "ST_INTERSECTS") return of_nearness(call, 0, expression);
     if (name == "IS_INTEGER" || name == "IS_FINITE_NUMBER") {
       const auto place = place_of(*call.arguments[0]);
       return place ? at(*place, of_kind(Kind::Number)) : nothing(expression);
@@ -451,6 +473,46 @@ class Analysis {
     if (!is_prefix) return at(*place, equal_to(*text));
     std::string buffer;
     return at(*place, with_prefix(text->as_string(buffer)));
+  }
+
+  static const Call* distance_in(const Expression& expression) {
+    const auto* call = std::get_if<Call>(&expression.node);
+    return call != nullptr && !call->is_udf && call->function->name == "ST_DISTANCE" ? call
+                                                                                     : nullptr;
+  }
+
+  /// `call` op `limit` is `wanted`.
+  Bound of_distance(const Call& call, BinaryOperator op, const Value& limit, bool wanted,
+                    const Expression& expression) {
+    const bool has_limit =
+        wanted ? op == BinaryOperator::Less || op == BinaryOperator::LessOrEqual ||
+                     op == BinaryOperator::Equal
+               : op == BinaryOperator::Greater || op == BinaryOperator::GreaterOrEqual ||
+                     op == BinaryOperator::NotEqual;
+    if (!has_limit || !limit.is_number()) return nothing(expression);
+    return of_nearness(call, limit.as_number().real, expression);
+  }
+
+  /// One argument is a place in the document, the other a constant, and they are no farther from
+  /// each other than `distance`.
+  Bound of_nearness(const Call& call, double distance, const Expression& expression) {
+    auto place = place_of(*call.arguments[0]);
+    const Value* region = constant(*call.arguments[1]);
+    if (!place) {
+      place = place_of(*call.arguments[1]);
+      region = constant(*call.arguments[0]);
+    }
+    if (!place || region == nullptr) return nothing(expression);
+    KeySet cells;
+    cells.intervals = json::geo::covering_intervals(*region, cell_kind_ == IndexKind::PlaneCells,
+                                                    distance, json::geo::kRegionCellsMax);
+    if (cells.empty()) return never();
+    Bound bound;
+    // A geometry has several cells. What two conditions ask of it may be true of different ones, so
+    // that each stays by itself.
+    bound.conditions.emplace(place->value + " near " + std::to_string(++nearnesses_),
+                             Condition{{place->path, cell_kind_}, std::move(cells)});
+    return bound;
   }
 
   Bound of_array_contains(const Call& call, const Expression& expression) {
@@ -507,13 +569,15 @@ class Analysis {
   Bound of_node(const auto&, bool, const Expression& expression) { return nothing(expression); }
 
   const Sources& sources_;
+  const IndexKind cell_kind_;
   /// Where in the document each source is. Nothing: elsewhere, or not known yet.
   std::vector<std::optional<IndexPath>> bases_;
   std::size_t elements_ = 0;
+  std::size_t nearnesses_ = 0;
 };
 
-PathCondition condition_of(const IndexPath& path, const KeySet& keys) {
-  return {path, keys.intervals, keys.is_points};
+PathCondition condition_of(const Target& target, const KeySet& keys) {
+  return {target.path, keys.intervals, keys.is_points, target.kind};
 }
 
 }  // namespace
@@ -525,22 +589,22 @@ QueryAccess access_of(const PreparedQuery& query) {
     access.order.clear();
     return access;
   }
-  Analysis analysis(query.sources());
+  Analysis analysis(query.sources(), query.surroundings().is_planar);
   const Bound bound = analysis.of_query(query.tree());
   access.order = analysis.order_of(query.tree());
   access.is_empty = bound.is_never;
   access.unbounded_paths.assign(analysis.unbounded.begin(), analysis.unbounded.end());
   for (const auto& [value, condition] : bound.conditions) {
-    access.conditions.push_back(condition_of(condition.path, condition.keys));
+    access.conditions.push_back(condition_of(condition.target, condition.keys));
   }
   for (const Alternatives& alternatives : bound.alternatives) {
     if (alternatives.size() == 1) {
-      const auto& [path, keys] = *alternatives.begin();
-      access.conditions.push_back(condition_of(path, keys));
+      const auto& [target, keys] = *alternatives.begin();
+      access.conditions.push_back(condition_of(target, keys));
       continue;
     }
     auto& listed = access.alternatives.emplace_back();
-    for (const auto& [path, keys] : alternatives) listed.push_back(condition_of(path, keys));
+    for (const auto& [target, keys] : alternatives) listed.push_back(condition_of(target, keys));
   }
   return access;
 }

@@ -13,12 +13,14 @@
 namespace orrery::query {
 
 /// What a document must have at a path, or it does not pass WHERE. Its value there (of a path with
-/// [], one of its values) lies in one of the intervals, which are of keys with cut strings. It need
-/// not pass because of it: WHERE is always asked, too.
+/// [], one of its values) lies in one of the intervals, which are of keys with cut strings; or it
+/// is a geometry, of which one of the cells does. It need not pass because of it: WHERE is always
+/// asked, too.
 struct PathCondition {
   IndexPath path;
   std::vector<json::KeyInterval> intervals;  ///< sorted, disjoint, never none
   bool is_equality = false;                  ///< all of them are single values
+  IndexKind kind = IndexKind::Values;        ///< what they are intervals of
 };
 
 struct QueryAccess {

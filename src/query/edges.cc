@@ -8,7 +8,14 @@
 
 #include <boost/container/static_vector.hpp>
 
+#include "query/earth.h"
+
 namespace orrery::query {
+
+using geo::Arc;
+using geo::Position;
+using geo::Space;
+
 namespace {
 
 constexpr std::size_t kBlockEdges = 8;
@@ -52,8 +59,8 @@ Edges::Box Edges::box_of(const Edge& edge) const {
   // A line on the earth stands out over the straight one between its ends.
   double bulge = 0;
   if (!is_planar_) {
-    const double half = std::min(1.0, length(b - a) / 2 / kPolarMetres);
-    bulge = kEquatorMetres * (1 - std::sqrt(1 - half * half)) * (1 + 4 * kFlattening);
+    const double half = std::min(1.0, length(b - a) / 2 / geo::kPolarMetres);
+    bulge = geo::kEquatorMetres * (1 - std::sqrt(1 - half * half)) * (1 + 4 * geo::kFlattening);
   }
   const Space margin = {bulge, bulge, bulge};
   return {Space{std::min(a.x, b.x), std::min(a.y, b.y), std::min(a.z, b.z)} - margin,
@@ -82,8 +89,8 @@ void Edges::arrange() {
 const Edges::Edge* Edges::nearest(Space to, double& distance) const {
   const auto bound = [&](std::size_t node) {
     const Box& box = boxes_[node];
-    return length({beyond(to.x, box.low.x, box.high.x), beyond(to.y, box.low.y, box.high.y),
-                   beyond(to.z, box.low.z, box.high.z)});
+    return geo::length({beyond(to.x, box.low.x, box.high.x), beyond(to.y, box.low.y, box.high.y),
+                        beyond(to.z, box.low.z, box.high.z)});
   };
   boost::container::static_vector<std::pair<std::size_t, double>, kDepthMax> waiting;
   waiting.emplace_back(1, bound(1));

@@ -1,6 +1,7 @@
 #include "query/execution.h"
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <set>
 #include <tuple>
@@ -44,6 +45,13 @@ Error too_much_memory(std::string_view what) {
                            what));
 }
 
+/// FNV-1a: tells whether a key is still the one that a token was made for.
+std::uint64_t hash_of_key(std::string_view key) {
+  std::uint64_t hash = 0xCBF29CE484222325;
+  for (const char byte : key) hash = (hash ^ static_cast<std::uint8_t>(byte)) * 0x100000001B3;
+  return hash;
+}
+
 }  // namespace
 
 /// A row that waits for its turn: with ORDER BY until all documents were seen.
@@ -53,6 +61,7 @@ struct WaitingRow {
   DocumentNumber number;
   std::uint32_t place = 0;  ///< among the rows of its document
   std::string text;
+  mutable bool was_shown = false;  ///< DISTINCT: the like of it, on an earlier page
 
   auto order() const { return std::tie(key, piece, number, place); }
   bool operator<(const WaitingRow& other) const { return order() < other.order(); }
@@ -75,10 +84,10 @@ class Execution::Impl {
     if (tree_.top) take_ = std::min(take_, tree_.top->value);
     resume_key_ = position_.key;
     resume_cut_rows_ = position_.cut_rows;
-    resume_partial_ = position_.partial;
-    resume_partial_rows_ = position_.partial_rows;
-    position_.partial = {};
-    position_.partial_rows = 0;
+    resume_partials_[0] = {position_.partial, position_.partial_rows};
+    resume_partials_[1] = {position_.other_partial, position_.other_partial_rows};
+    position_.partial = position_.other_partial = {};
+    position_.partial_rows = position_.other_partial_rows = 0;
     if (query_->shape() == PreparedQuery::Shape::Grouped && tree_.is_grouped()) {
       groups_.emplace(tree_);
     }
@@ -119,17 +128,31 @@ class Execution::Impl {
     return take_value(Value::of_checked(document), number);
   }
 
-  void remember(std::string_view document) {
+  void remember(std::string_view document, DocumentNumber number) {
     frame_.begin_row();
     frame_.row.set(0, Value::of_checked(document));
-    remember_rows();
+    const std::uint32_t shown = shown_rows_of(number);
+    remember_rows(shown == 0 ? std::numeric_limits<std::uint32_t>::max() : shown);
   }
 
-  void remember_rows() {
-    for_each_row(tree_, frame_, [this] {
+  void remember_rows(std::uint32_t rows_max) {
+    for_each_row(tree_, frame_, [this, left = rows_max]() mutable {
       const Value value = selected(tree_, frame_);
       if (!value.is_undefined()) is_new(value);
-      return true;
+      return --left > 0;
+    });
+  }
+
+  void resume_at(std::string_view document) {
+    frame_.begin_row();
+    frame_.row.set(0, Value::of_checked(document));
+    for_each_row(tree_, frame_, [this] {
+      std::string key = sort_key();
+      if (key.starts_with(*resume_key_) && hash_of_key(key) == position_.cut_hash) {
+        resume_key_ = std::move(key);
+        resume_cut_rows_ = 0;
+      }
+      return false;
     });
   }
 
@@ -151,6 +174,7 @@ class Execution::Impl {
     }
     if (groups_) ORRERY_TRY(emit_groups());
     if (query_->shape() == PreparedQuery::Shape::Ordered) emit_ordered();
+    if (query_->shape() == PreparedQuery::Shape::Stream) keep_partials();
     if (frame_.failure) return Error(*frame_.failure);
     return {};
   }
@@ -165,6 +189,7 @@ class Execution::Impl {
   ExecutionStats stats_;
   std::size_t last_piece_ = 0;
   DocumentNumber last_number_;
+  bool has_new_key_ = true;
 
   std::size_t memory() const {
     return rows_.size() + waiting_bytes_ + (groups_ ? groups_->memory() : 0) +
@@ -183,6 +208,9 @@ class Execution::Impl {
     if (query_->shape() == PreparedQuery::Shape::Stream) {
       position_.partial = {};
       position_.partial_rows = 0;
+      for (Partial& each : resume_partials_) {
+        if (each.number == number) each = {};
+      }
       if (is_over()) return Next::PageDone;
     }
     return is_piece_done_ ? Next::PieceDone : Next::More;
@@ -190,10 +218,44 @@ class Execution::Impl {
 
   // ── Row by row ──
 
+  /// A document of which earlier pages have shown so many rows, but not all.
+  struct Partial {
+    DocumentNumber number;
+    std::uint32_t rows = 0;
+    std::optional<std::size_t> piece =
+        std::nullopt;  // Where its rows with the resume key were met.
+  };
+
+  /// 0: none, or all of them.
+  std::uint32_t shown_rows_of(DocumentNumber number) const {
+    for (const Partial& each : resume_partials_) {
+      if (each.rows > 0 && each.number == number) return each.rows;
+    }
+    return 0;
+  }
+
+  /// What was begun in pieces further on is still to be told from what is new there. A token holds
+  /// two: where there are more, rows come again, and none is left out.
+  void keep_partials() {
+    for (const Partial& each : resume_partials_) {
+      if (each.rows == 0 || each.number == position_.partial) continue;
+      if (position_.partial_rows == 0) {
+        position_.partial = each.number;
+        position_.partial_rows = each.rows;
+      } else {
+        position_.other_partial = each.number;
+        position_.other_partial_rows = each.rows;
+      }
+    }
+  }
+
   bool take_stream_row() {
     ++stats_.rows;
     // Of a document that the last page has shown in part.
-    if (number_ == resume_partial_ && place_ < resume_partial_rows_) return pass_over();
+    if (place_ < shown_rows_of(number_)) {
+      if (tree_.is_distinct) is_new(selected(tree_, frame_));
+      return pass_over();
+    }
     const std::size_t before = rows_.size();
     if (tree_.is_distinct) {
       const Value value = selected(tree_, frame_);
@@ -293,18 +355,13 @@ class Execution::Impl {
   bool take_ordered_row() {
     ++stats_.rows;
     WaitingRow row;
-    Value scratch;
-    for (const OrderItem& item : tree_.order_by) {
-      const Value& value = evaluate(*item.expression, frame_, scratch);
-      if (is_descending(item)) {
-        json::append_sort_key_descending(row.key, value);
-      } else {
-        json::append_sort_key(row.key, value);
-      }
-    }
+    row.key = sort_key();
     row.piece = piece_;
     row.number = number_;
     row.place = place_++;
+    for (Partial& each : resume_partials_) {
+      if (each.number == number_ && row.key == resume_key_) each.piece = piece_;
+    }
     if (is_shown_before(row)) return true;
     const bool is_full = waiting_.size() >= wanted() || waiting_bytes_ > limits_.memory_max;
     if (is_full && !tree_.is_distinct && !waiting_.empty() && !(row < *waiting_.rbegin())) {
@@ -326,11 +383,29 @@ class Execution::Impl {
     return true;
   }
 
-  /// Of equal rows the first one counts, which may come last: all of them have to be kept.
+  /// Of the row at hand.
+  std::string sort_key() {
+    std::string key;
+    Value scratch;
+    for (const OrderItem& item : tree_.order_by) {
+      const Value& value = evaluate(*item.expression, frame_, scratch);
+      if (is_descending(item)) {
+        json::append_sort_key_descending(key, value);
+      } else {
+        json::append_sort_key(key, value);
+      }
+    }
+    return key;
+  }
+
+  /// Of equal rows the first one counts, which may come last: all of them have to be kept. Where
+  /// one of them was shown, which need not be the first one any more, none is.
   bool take_distinct_row(WaitingRow row) {
+    row.was_shown = is_before_resumption(row);
     const json::Hash128 hash = json::hash_of(Value::of_checked(row.text));
     const auto found = distinct_.find(hash);
     if (found != distinct_.end()) {
+      row.was_shown = found->second->was_shown = row.was_shown || found->second->was_shown;
       if (!(row < *found->second)) return true;
       drop(found->second);
       distinct_.erase(found);
@@ -363,7 +438,7 @@ class Execution::Impl {
     if (!resume_key_) return false;
     if (resume_cut_rows_ > 0) return row.key < *resume_key_;
     if (row.key != *resume_key_) return row.key < *resume_key_;
-    if (row.number == resume_partial_) return row.place < resume_partial_rows_;
+    if (const auto shown = shown_rows_of(row.number); shown > 0) return row.place < shown;
     return row.number <= afters_[row.piece];
   }
 
@@ -371,7 +446,7 @@ class Execution::Impl {
     std::uint64_t cut_rows_left = resume_cut_rows_;
     for (auto row = waiting_.begin(); row != waiting_.end(); ++row) {
       if (is_over()) return;
-      if (tree_.is_distinct && is_before_resumption(*row)) continue;
+      if (row->was_shown) continue;
       if (cut_rows_left > 0 && row->key.starts_with(*resume_key_)) {
         --cut_rows_left;
         continue;
@@ -402,15 +477,29 @@ class Execution::Impl {
           std::string_view(row.key).substr(0, RowPosition::kKeyBytesMax);
       const bool is_same = position_.cut_rows > 0 && position_.key == beginning;
       position_.cut_rows = is_same ? position_.cut_rows + 1 : rows_before(row, beginning) + 1;
+      position_.cut_hash = hash_of_key(row.key);
       position_.key = beginning;
-      return;
+    } else {
+      position_.cut_rows = position_.cut_hash = 0;
+      position_.key = row.key;
     }
-    position_.cut_rows = 0;
-    position_.key = row.key;
+    has_new_key_ = row.key != resume_key_;
     position_.partial = row.number;
     position_.partial_rows = row.place + 1;
     last_piece_ = row.piece;
     last_number_ = row.number;
+    keep_partial_after(row);
+  }
+
+  void keep_partial_after(const WaitingRow& row) {
+    position_.other_partial = {};
+    position_.other_partial_rows = 0;
+    if (has_new_key_) return;
+    for (const Partial& each : resume_partials_) {
+      if (each.rows == 0 || each.piece <= row.piece) continue;
+      position_.other_partial = each.number;
+      position_.other_partial_rows = each.rows;
+    }
   }
 
   /// Rows with this beginning that were shown before this one, and have shorter keys.
@@ -466,14 +555,19 @@ class Execution::Impl {
 
   Result<> emit_groups() {
     SeenSet seen;
+    std::uint64_t cut_rows_left = resume_cut_rows_;
     for (GroupRow& row : rows_of_groups()) {
       if (frame_.failure) return Error(*frame_.failure);
       if (is_over()) return {};
       if (tree_.is_distinct && !seen.insert(json::hash_of(row.value)).second) continue;
+      if (cut_rows_left > 0 && row.key.starts_with(*resume_key_)) {
+        --cut_rows_left;
+        continue;
+      }
       if (resume_key_ && row.key <= *resume_key_) continue;
       if (position_.skipped < skip_) {
         ++position_.skipped;
-        position_.key = std::move(row.key);
+        remember_group(std::move(row.key));
         continue;
       }
       if (!check_number(row.value)) return Error(*frame_.failure);
@@ -487,10 +581,25 @@ class Execution::Impl {
       }
       ++count_;
       ++position_.emitted;
-      position_.key = std::move(row.key);
+      remember_group(std::move(row.key));
     }
     is_over_ = true;
     return {};
+  }
+
+  /// As of a row.
+  void remember_group(std::string key) {
+    const bool is_cut = key.size() > RowPosition::kKeyBytesMax;
+    if (is_cut) key.resize(RowPosition::kKeyBytesMax);
+    if (!is_cut) {
+      position_.cut_rows = 0;
+    } else if (position_.key == key) {
+      // A key that is no longer than this beginning counts, too.
+      position_.cut_rows = std::max<std::uint64_t>(position_.cut_rows, 1) + 1;
+    } else {
+      position_.cut_rows = 1;
+    }
+    position_.key = std::move(key);
   }
 
   // ── FROM (SELECT DISTINCT …) ──
@@ -508,11 +617,11 @@ class Execution::Impl {
     const bool is_streamed = !groups_ && tree_.order_by.empty();
     for (json::Reader reader(all); reader.next();) {
       ++number;
-      if (is_streamed && number < resume_partial_.value) {
+      if (is_streamed && number < resume_partials_.front().number.value) {
         if (!tree_.is_distinct) continue;
         frame_.begin_row();
         frame_.row.set(0, reader.value());
-        remember_rows();
+        remember_rows(std::numeric_limits<std::uint32_t>::max());
         continue;
       }
       if (take_value(reader.value(), DocumentNumber{number}) == Next::PageDone) break;
@@ -531,8 +640,7 @@ class Execution::Impl {
   std::uint64_t take_ = 0;  // LIMIT and TOP
   std::optional<std::string> resume_key_;
   std::uint64_t resume_cut_rows_ = 0;
-  DocumentNumber resume_partial_;
-  std::uint32_t resume_partial_rows_ = 0;
+  std::array<Partial, 2> resume_partials_;
 
   std::size_t piece_ = 0;
   std::vector<DocumentNumber> afters_;  // Of each piece.
@@ -559,8 +667,11 @@ void Execution::begin_piece(DocumentNumber after) { impl_->begin_piece(after); }
 Execution::Next Execution::take(std::string_view document, DocumentNumber number) {
   return impl_->take(document, number);
 }
-void Execution::remember(std::string_view document) { impl_->remember(document); }
+void Execution::remember(std::string_view document, DocumentNumber number) {
+  impl_->remember(document, number);
+}
 bool Execution::wants_remembering() const { return impl_->wants_remembering(); }
+void Execution::resume_at(std::string_view document) { impl_->resume_at(document); }
 Result<> Execution::finish() { return impl_->finish(); }
 const std::string& Execution::rows() const { return impl_->rows_; }
 std::string Execution::take_rows() { return std::move(impl_->rows_); }
@@ -569,6 +680,7 @@ bool Execution::is_over() const { return impl_->is_over(); }
 const RowPosition& Execution::position() const { return impl_->position_; }
 std::size_t Execution::last_piece() const { return impl_->last_piece_; }
 DocumentNumber Execution::last_number() const { return impl_->last_number_; }
+bool Execution::has_new_key() const { return impl_->has_new_key_; }
 const ExecutionStats& Execution::stats() const { return impl_->stats_; }
 std::size_t Execution::memory() const { return impl_->memory(); }
 

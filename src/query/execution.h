@@ -25,9 +25,13 @@ struct RowPosition {
   /// Ordered, when not 0: the key is only the beginning of that row's, which was too long, and so
   /// many rows with this beginning have been emitted.
   std::uint64_t cut_rows = 0;
+  std::uint64_t cut_hash = 0;  ///< of the whole key of an Ordered query's row
   /// The document whose rows have been emitted in part, and how many.
   DocumentNumber partial;
   std::uint32_t partial_rows = 0;
+  /// Another one, in a piece further on: there is one where a range was split in between.
+  DocumentNumber other_partial;
+  std::uint32_t other_partial_rows = 0;
   bool operator==(const RowPosition&) const = default;
 };
 
@@ -62,9 +66,13 @@ class Execution {
   void begin_piece(DocumentNumber after);
   /// A document. Stream: in the order of numbers; others: in any order, each once.
   Next take(std::string_view document, DocumentNumber number);
-  /// Stream with DISTINCT: a document of an earlier page, so that its rows do not come again.
-  void remember(std::string_view document);
+  /// Stream with DISTINCT: a document of an earlier page, so that the rows that were emitted of it
+  /// do not come again.
+  void remember(std::string_view document, DocumentNumber number);
   bool wants_remembering() const;
+  /// Ordered, from a key that was cut: the document of the last row, which has the whole key if it
+  /// has not changed since then. Without it rows with that beginning are only counted.
+  void resume_at(std::string_view document);
 
   /// All documents were given (or their pieces were done): makes the rows of the page.
   /// PayloadTooLarge… what an expression or a limit refuses.
@@ -81,6 +89,8 @@ class Execution {
   /// The piece in which the last row is, and its document: where ties go on.
   std::size_t last_piece() const;
   DocumentNumber last_number() const;
+  /// Ordered: whether the key of the last row is another than that which the page began with.
+  bool has_new_key() const;
   const ExecutionStats& stats() const;
   /// About how many bytes of memory it holds.
   std::size_t memory() const;

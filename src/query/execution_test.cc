@@ -66,7 +66,7 @@ class Drain {
     for (std::size_t i = 0; i < documents_.size() && !is_done && query_->reads_documents(); ++i) {
       const DocumentNumber number{i + 1};
       if (is_stream && number <= after_) {
-        if (execution.wants_remembering()) execution.remember(documents_[i]);
+        if (execution.wants_remembering()) execution.remember(documents_[i], number);
         continue;
       }
       is_done = execution.take(documents_[i], number) == Execution::Next::PageDone;

@@ -8,6 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "json/geo_cells.h"
 #include "query/functions.h"
 #include "query/geometry.h"
 
@@ -485,10 +486,10 @@ class Cells : public testing::TestWithParam<bool> {
   static constexpr std::size_t kCells = 8;
   bool is_planar() const { return GetParam(); }
   std::vector<std::string> cells(const std::string& value) const {
-    return covering_cells(Value::of_checked(value), is_planar(), kCells);
+    return geo::covering_cells(Value::of_checked(value), is_planar(), kCells);
   }
   std::vector<json::KeyInterval> intervals(const std::string& value, double distance) const {
-    return covering_intervals(Value::of_checked(value), is_planar(), distance, kCells);
+    return geo::covering_intervals(Value::of_checked(value), is_planar(), distance, kCells);
   }
   std::string said_of(std::string_view name, const std::string& a, const std::string& b) const {
     return said(name, a, b, is_planar());
@@ -564,7 +565,7 @@ TEST_P(Cells, OfAPointAreOne) {
 TEST_P(Cells, AreNoMoreThanWanted) {
   EXPECT_LE(cells(line("[-100,-50],[70,40]")).size(), kCells);
   EXPECT_LE(cells(box(3, 5, 17, 29)).size(), kCells);
-  EXPECT_EQ(covering_cells(Value::of_checked(box(3, 5, 17, 29)), is_planar(), 0).size(), 1U);
+  EXPECT_EQ(geo::covering_cells(Value::of_checked(box(3, 5, 17, 29)), is_planar(), 0).size(), 1U);
 }
 
 TEST_P(Cells, OfWhatIsNotValidAreNone) {

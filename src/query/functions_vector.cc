@@ -11,50 +11,7 @@
 namespace orrery::query {
 namespace {
 
-using json::Reader;
 using json::Value;
-
-struct VectorOptions {
-  DistanceFunction function = DistanceFunction::Cosine;
-  VectorDataType type = VectorDataType::Float32;
-};
-
-bool is_between(const Value& value, double low, double high, bool is_integral) {
-  if (!value.is_number()) return false;
-  const double number = value.as_number().real;
-  return number >= low && number <= high && (!is_integral || std::trunc(number) == number);
-}
-
-/// Takes what an object of options or of a policy says. False when that is not allowed: then
-/// nothing is computed, rather than something else than was asked for.
-bool take_options(const Value& given, VectorOptions& options) {
-  constexpr double kMultiplierMax = 100;
-  if (!given.is_object()) return false;
-  for (Reader reader(given); reader.next();) {
-    const Value name = reader.name();
-    const Value value = reader.value();
-    std::string buffer;
-    const std::string_view text = value.is_string() ? value.as_string(buffer) : std::string_view();
-    if (name.is_string("distanceFunction")) {
-      const auto function = find_distance_function(text);
-      if (!function) return false;
-      options.function = *function;
-    } else if (name.is_string("dataType")) {
-      const auto type = find_vector_data_type(text);
-      if (!type) return false;
-      options.type = *type;
-    } else if (name.is_string("searchListSizeMultiplier") ||
-               name.is_string("quantizedVectorListMultiplier")) {
-      // How an approximate search goes about it; the distance is the same.
-      if (!is_between(value, 1, kMultiplierMax, true)) return false;
-    } else if (name.is_string("filterPriority")) {
-      if (!is_between(value, 0, 1, false)) return false;
-    } else {
-      return false;
-    }
-  }
-  return true;
-}
 
 /// Reads a vector. One of the two is the same constant for all documents: what a thread read last
 /// for an argument is not read again.
@@ -86,10 +43,10 @@ Value compared(Arguments arguments) {
   const Value& policy = *arguments.back();
   const Arguments given = arguments.first(arguments.size() - 1);
   VectorOptions options;
-  if (!policy.is_undefined() && !take_options(policy, options)) return {};
+  if (!policy.is_undefined() && !options.take(policy)) return {};
   // Whether an index may be asked: the distance itself is always exact.
   if (given.size() > 2 && !given[2]->is_boolean()) return {};
-  if (given.size() > 3 && !take_options(*given[3], options)) return {};
+  if (given.size() > 3 && !options.take(*given[3])) return {};
 
   static thread_local std::array<RecentVector, 2> recent;
   const Floats* const a = recent[0].read(*given[0], options.type);

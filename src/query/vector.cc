@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cmath>
 #include <limits>
+#include <string>
 #include <utility>
 
 namespace orrery::query {
@@ -28,6 +29,16 @@ bool has(VectorDataType type, double number) {
       return std::trunc(number) == number && number >= 0 && number <= 255;
   }
   return false;
+}
+
+/// 1 to 100, as the service has it.
+bool take_multiplier(const json::Value& value, std::uint32_t& multiplier) {
+  constexpr double kMultiplierMax = 100;
+  if (!value.is_number()) return false;
+  const double number = value.as_number().real;
+  if (!(number >= 1 && number <= kMultiplierMax) || std::trunc(number) != number) return false;
+  multiplier = static_cast<std::uint32_t>(number);
+  return true;
 }
 
 bool is_json_space(char c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r'; }
@@ -88,10 +99,41 @@ std::optional<DistanceFunction> find_distance_function(std::string_view name) {
 }
 
 std::optional<VectorDataType> find_vector_data_type(std::string_view name) {
-  if (name == "float32") return VectorDataType::Float32;
+  if (name == "float32" || name == "float16") return VectorDataType::Float32;
   if (name == "int8") return VectorDataType::Int8;
   if (name == "uint8") return VectorDataType::UInt8;
   return std::nullopt;
+}
+
+bool VectorOptions::take(const json::Value& given) {
+  if (!given.is_object()) return false;
+  for (json::Reader reader(given); reader.next();) {
+    const json::Value name = reader.name();
+    const json::Value value = reader.value();
+    std::string buffer;
+    const std::string_view text = value.is_string() ? value.as_string(buffer) : std::string_view();
+    if (name.is_string("distanceFunction")) {
+      const auto named = find_distance_function(text);
+      if (!named) return false;
+      function = *named;
+    } else if (name.is_string("dataType")) {
+      const auto named = find_vector_data_type(text);
+      if (!named) return false;
+      type = *named;
+    } else if (name.is_string("searchListSizeMultiplier")) {
+      if (!take_multiplier(value, search_list_multiplier)) return false;
+    } else if (name.is_string("quantizedVectorListMultiplier")) {
+      if (!take_multiplier(value, quantized_list_multiplier)) return false;
+    } else if (name.is_string("filterPriority")) {
+      // Which is looked at first makes no difference here: filter and distance are both exact.
+      if (!value.is_number() || !(value.as_number().real >= 0 && value.as_number().real <= 1)) {
+        return false;
+      }
+    } else {
+      return false;
+    }
+  }
+  return true;
 }
 
 std::optional<Floats> read_vector(const json::Value& value, VectorDataType type) {

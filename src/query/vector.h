@@ -21,8 +21,23 @@ enum class DistanceFunction : std::uint8_t {
 std::optional<DistanceFunction> find_distance_function(std::string_view name);
 
 enum class VectorDataType : std::uint8_t { Float32, Int8, UInt8 };
-/// As policies write them: float32, int8, uint8.
+/// As policies write them: float32, int8, uint8; and float16, whose numbers are read like those of
+/// float32.
 std::optional<VectorDataType> find_vector_data_type(std::string_view name);
+
+/// What a policy says of a path's vectors, and the options of VectorDistance.
+struct VectorOptions {
+  DistanceFunction function = DistanceFunction::Cosine;
+  VectorDataType type = VectorDataType::Float32;
+  /// How many times as many candidates as rows an approximate search looks at.
+  static constexpr std::uint32_t kMultiplierDefault = 5;
+  std::uint32_t search_list_multiplier = kMultiplierDefault;
+  std::uint32_t quantized_list_multiplier = kMultiplierDefault;
+
+  /// Takes what an object says. False when that is not allowed: then nothing is computed, rather
+  /// than something else than was asked for.
+  bool take(const json::Value& given);
+};
 
 using Floats = std::vector<float>;
 

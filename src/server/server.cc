@@ -17,6 +17,7 @@
 #include "api/pipeline.h"
 #include "api/services.h"
 #include "api/suspended_queries.h"
+#include "api/vector_indexes.h"
 #include "base/background_pool.h"
 #include "base/clock.h"
 #include "base/diagnostics.h"
@@ -146,7 +147,7 @@ class ServerImpl final : public Server {
                                       page_ahead_, feed_, push_, std::move(endpoint),
                                       options.tls_certificate_pem, [this] { return check_ready(); },
                                       [this] { return metrics(); }, index_keeper_.get(),
-                                      &index_advisor_, &suspended_queries_,
+                                      &index_advisor_, &suspended_queries_, &vector_indexes_,
                                       config_.refuses_cross_partition});
     pipeline_ = std::make_unique<api::Pipeline>(*services_, authenticator_);
     ORRERY_TRY(listener_, http::Listener::open(
@@ -195,6 +196,7 @@ class ServerImpl final : public Server {
     writers_.join();
     committer_.stop();
     live_maps_.stop();
+    vector_indexes_.stop();
     scans_.join();
     suspended_queries_.stop();
     blocking_.join();
@@ -262,6 +264,8 @@ class ServerImpl final : public Server {
   api::FeedPush push_;
   index::Advisor index_advisor_{clock_};
   api::SuspendedQueries suspended_queries_{blocking_};
+  api::VectorIndexes vector_indexes_{
+      *store_, [this](std::function<void()> work) { scans_.post(std::move(work)); }};
   std::unique_ptr<api::Services> services_;
   std::unique_ptr<api::Pipeline> pipeline_;
   std::unique_ptr<http::Listener> listener_;

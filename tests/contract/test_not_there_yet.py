@@ -4,7 +4,7 @@ import re
 import pytest
 
 import wire
-from wire import KEY
+from wire import KEY, QUERY
 
 KEY_A = {KEY: '["a"]'}
 SCRIPT = {"id": "s", "body": "function () {}"}
@@ -13,8 +13,9 @@ MEDIA = wire.rid_text(bytes(range(1, 21)) + b"\x01")
 
 
 def feature(word, feed, body, entity):
-    """Feed and entity of one resource: create, upsert, list, read, replace, delete."""
-    return [("POST", feed, body, {}, word), ("POST", feed, body, wire.UPSERT, word), ("GET", feed, None, {}, word),
+    """Feed and entity of one resource: create, upsert, query, list, read, replace, delete."""
+    return [("POST", feed, body, {}, word), ("POST", feed, body, wire.UPSERT, word),
+            ("POST", feed, {"query": "SELECT * FROM root r WHERE r.id = 's'"}, QUERY, word), ("GET", feed, None, {}, word),
             ("GET", entity, None, {}, word), ("PUT", entity, body, {}, word), ("DELETE", entity, None, {}, word)]
 
 

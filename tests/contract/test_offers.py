@@ -146,9 +146,13 @@ def test_link_of_a_query_must_equal_the_self_link_exactly(client, container):
     assert client.post("/offers", query, QUERY).expect(200).json["Offers"] == []
 
 
-def test_other_queries_of_offers_are_refused_by_name(client):
-    query = {"query": "SELECT VALUE COUNT(1) FROM root r WHERE r.content.offerThroughput > 400"}
-    client.post("/offers", query, QUERY).expect((400, 501), text="quer")
+def test_offers_are_counted_by_their_throughput(client, db):
+    container = db.create_container(throughput=700)
+    query = {"query": "SELECT VALUE COUNT(1) FROM root r WHERE r.content.offerThroughput > @least AND r.offerResourceId = @rid",
+             "parameters": [{"name": "@rid", "value": container.rid}, {"name": "@least", "value": 699}]}
+    assert client.post("/offers", query, QUERY).expect(200).json["Offers"] == [1]
+    query["parameters"][1]["value"] = 700
+    assert client.post("/offers", query, QUERY).expect(200).json["Offers"] == [0]
 
 
 def test_offer_is_read_with_its_headers(client, container):

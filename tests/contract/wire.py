@@ -156,6 +156,9 @@ class Response:
                 yield f"header name {name} is not in lower case"
             if name.lower() == CONTINUATION and not value:
                 yield "empty x-ms-continuation"
+        names = [name.lower() for name, _ in self.headers]
+        if len(names) != len(set(names)):
+            yield f"a header twice: {sorted(name for name in set(names) if names.count(name) > 1)}"
         if self["content-encoding"]:
             yield f"content-encoding {self['content-encoding']}"
         if self["transfer-encoding"]:

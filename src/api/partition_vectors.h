@@ -1,0 +1,120 @@
+// PartitionVectors: the vectors that the documents of one partition have at one path, in memory, so
+// that most of those that are similar to another one are found without reading them all.
+#pragma once
+
+#include <chrono>
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include "base/result.h"
+#include "index/reader.h"
+#include "json/path.h"
+#include "protocol/ids.h"
+#include "query/vector_index.h"
+#include "storage/records.h"
+#include "storage/store.h"
+
+namespace orrery::api {
+
+/// What is indexed. A partition that is split or merged is followed by others, of other numbers.
+struct VectorIndexKey {
+  PartitionNumber partition;
+  std::vector<std::string> path;  ///< member names
+  query::DistanceFunction function = query::DistanceFunction::Cosine;
+  query::VectorDataType type = query::VectorDataType::Float32;
+  std::size_t dimensions = 0;
+  auto operator<=>(const VectorIndexKey&) const = default;
+};
+
+/// It follows the log, which has every live document where it was last changed: to be built is to
+/// follow it from its beginning. A search also takes what the log has beyond, so that every change
+/// counts at once, and looks each document up in the snapshot of its query. Documents that were
+/// deleted are noticed there: the log does not tell of them.
+///
+/// Thread-safe. One thread at a time may follow the log.
+class PartitionVectors {
+ public:
+  PartitionVectors(VectorIndexKey key, std::size_t vectors_max);
+
+  /// Takes in what is next in the log. False when the time was up before its end. Blocks.
+  Result<bool> follow(const storage::Store& store, std::chrono::steady_clock::time_point deadline);
+
+  struct Wish {
+    std::span<const float> vector;
+    std::size_t count;
+    /// Documents that have no such vector are wanted, too: they come first.
+    bool with_undefined = false;
+  };
+  struct Found {
+    std::vector<index::Candidate> similar;  ///< up to `count`, in any order
+    /// Documents about which the index does not tell. No document is in both.
+    std::vector<index::Candidate> others;
+  };
+  /// In the state of the snapshot. Nothing when the index is not complete, or too far behind, or
+  /// too far ahead. Blocks.
+  Result<std::optional<Found>> find(const storage::Snapshot& snapshot, const Wish& wish);
+
+  /// Whether somebody should follow the log on.
+  bool is_behind() const;
+  /// Whether it is better to begin anew: there is no more room, or too much was removed.
+  bool is_worn() const;
+
+  /// Fewer vectors are compared one by one.
+  static constexpr std::size_t kVectorsMin = 1000;
+  /// So many changes in the log that are not taken in yet are read by each search.
+  static constexpr std::size_t kChangesMax = 1000;
+  /// So many are not worth following the log.
+  static constexpr std::size_t kChangesMin = 50;
+  /// So many documents without a vector are read by each search that wants them.
+  static constexpr std::size_t kUndefinedMax = 1000;
+  /// So many of the latest changes are remembered, for queries whose snapshots are older.
+  static constexpr std::size_t kRecentMax = 4096;
+
+ private:
+  struct Change {
+    storage::LogPosition position;
+    DocumentNumber number;
+  };
+  /// What the index itself says, at one moment.
+  struct Answer {
+    std::vector<DocumentNumber> similar;
+    std::unordered_set<std::uint64_t> others;  ///< changed after the snapshot, or without a vector
+    std::unordered_set<std::uint64_t> later;   ///< of these, those that were changed after it
+    storage::LogPosition followed_to;
+  };
+
+  std::optional<query::Floats> read(std::string_view document) const;
+  void take(storage::LogPosition position, DocumentNumber number,
+            const std::optional<query::Floats>& vector);
+  void remember(Change change);
+  std::optional<Answer> ask(const Wish& wish, const storage::Head& head);
+  Result<std::optional<std::vector<index::Candidate>>> read_changes(
+      const storage::Snapshot& snapshot, storage::LogPosition after);
+  void forget(const std::vector<DocumentNumber>& deleted, Lsn head);
+  bool has_many_removed() const;
+
+  const VectorIndexKey key_;
+  const std::size_t vectors_max_;
+  json::PathSet paths_;
+
+  mutable std::mutex mutex_;  // Guards everything below.
+  query::VectorIndex index_;
+  std::unordered_set<std::uint64_t> undefined_;  // Documents whose distance is undefined.
+  storage::LogPosition followed_to_{};
+  bool is_complete_ = false;  // It has come to the end of the log, and is not far behind it.
+  bool is_behind_ = true;
+  bool is_spent_ = false;      // No more room, or most of it is of documents that were deleted.
+  std::size_t removed_ = 0;    // Vectors that were replaced or removed.
+  std::deque<Change> recent_;  // The latest that were taken in.
+  Lsn remembered_since_{0};    // All changes after it are in recent_.
+};
+
+}  // namespace orrery::api
