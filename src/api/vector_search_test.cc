@@ -381,7 +381,7 @@ TEST_F(VectorSearchTest, DeletedDocumentsGiveWayToOthers) {
 }
 
 TEST_F(VectorSearchTest, ManyChangesAreTakenInLater) {
-  fill(1500);
+  fill(3000);
   build();
   const Vector vector = random_vector();
   for (int i = 0; i < 11; ++i) {
@@ -398,6 +398,20 @@ TEST_F(VectorSearchTest, ManyChangesAreTakenInLater) {
   EXPECT_EQ(work_.size(), 1U);
   settle();
   EXPECT_GE(recall(kTop, 10), 0.9);
+}
+
+TEST_F(VectorSearchTest, MoreDocumentsThanThereIsRoomForAreGivenMore) {
+  fill(1000);
+  build();
+  const std::size_t bytes = indexes_.stats().bytes;
+  fill(3000);
+  const Vector vector = random_vector();
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(ask(kTop, vector).report.way, Way::Scan);
+    settle();
+  }
+  EXPECT_EQ(ask(kTop, vector).report.way, Way::VectorIndex);
+  EXPECT_GT(indexes_.stats().bytes, bytes);
 }
 
 TEST_F(VectorSearchTest, AQueryWithAnOlderSnapshotSeesWhatWasThere) {

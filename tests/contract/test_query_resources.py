@@ -69,7 +69,7 @@ def test_the_language_is_the_same(module_client, lists, kind):
         assert rows(module_client, path, member, "SELECT TOP 2 VALUE r._rid FROM r", size=size) == [each["_rid"] for each in listed[:2]]
         assert rows(module_client, path, member, "SELECT VALUE COUNT(1) FROM r", size=size) == [5]
         assert rows(module_client, path, member, "SELECT DISTINCT VALUE IS_DEFINED(r.id) FROM r", size=size) == [True]
-        assert len(rows(module_client, path, member, "SELECT r.id, n FROM r JOIN n IN [1, 2, 3]", size=size)) == 15
+        assert len(rows(module_client, path, member, "SELECT r.id, n FROM r JOIN n IN (SELECT VALUE [1, 2, 3])", size=size)) == 15
 
 
 def test_groups_of_containers(module_client, lists):
