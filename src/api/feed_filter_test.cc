@@ -110,6 +110,9 @@ TEST_F(FeedFilterTest, AnEmptyTextIsNoExpression) {
 TEST_F(FeedFilterTest, WhatIsMoreThanAnExpressionIsRefused) {
   request.header(headers::kFeedFilter, "COUNT(c.tags)%20%3E%201");
   EXPECT_THAT(refusal(), HasSubstr("SC2101"));
+}
+
+TEST_F(FeedFilterTest, ASubqueryOfNothingKnownIsRefused) {
   request.header(headers::kFeedFilter, "EXISTS(SELECT VALUE 1 FROM nobody)");
   EXPECT_THAT(refusal(), HasSubstr("SC2001"));
 }

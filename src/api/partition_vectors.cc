@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "base/assert.h"
-#include "storage/keys.h"
 
 namespace orrery::api {
 
@@ -18,6 +17,9 @@ namespace {
 
 /// A search that finds deleted documents is made again without them, so many times.
 constexpr int kRoundsMax = 4;
+/// So many times as many vectors as are wanted are kept in sight by a search. It costs little
+/// beside reading the documents, and finds nearly all even of vectors without any structure.
+constexpr std::size_t kBreadth = 4;
 constexpr std::uint32_t kIndexMax = std::numeric_limits<std::uint32_t>::max();
 
 Error unreadable() {
@@ -173,7 +175,7 @@ std::optional<PartitionVectors::Answer> PartitionVectors::ask(const Wish& wish,
   }
   answer.others = answer.later;
   if (wish.with_undefined) answer.others.insert(undefined_.begin(), undefined_.end());
-  for (const auto& found : index_.search(wish.vector, wish.count, wish.count)) {
+  for (const auto& found : index_.search(wish.vector, wish.count, kBreadth * wish.count)) {
     if (!answer.others.contains(found.number)) answer.similar.emplace_back(found.number);
   }
   return answer;

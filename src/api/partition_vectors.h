@@ -17,10 +17,9 @@
 #include "base/result.h"
 #include "index/reader.h"
 #include "json/path.h"
+#include "partition/document_cursor.h"
 #include "protocol/ids.h"
 #include "query/vector_index.h"
-#include "storage/records.h"
-#include "storage/store.h"
 
 namespace orrery::api {
 

@@ -194,11 +194,13 @@ Result<std::optional<http::Response>> refusal_with_plan(const Services& services
   if (!services.refuses_cross_partition || has_target(context) || job.scope.ranges.size() < 2) {
     return std::optional<http::Response>();
   }
+  ORRERY_TRY(const bool is_parallel, context.flag(headers::kParallelizeCrossPartition));
   const query::PlanRequest request{.text = body.text,
                                    .parameters = job.query->parameters(),
                                    .settings = settings,
                                    .definition = job.container->definition.partition_key(),
-                                   .features = {}};
+                                   .features = {},
+                                   .is_parallel = is_parallel};
   ORRERY_TRY(const auto plan, query::make_first_chance_plan(request));
   if (!plan) return std::optional<http::Response>();
   const std::string message = fmt::format(

@@ -369,6 +369,37 @@ TEST_F(QueryDocumentsTest, AKeyThatIsNoneHarmsNothing) {
   }
 }
 
+// ── places ───────────────────────────────────────────────────────────────────────────────────────
+
+TEST_F(QueryDocumentsTest, PlacesAreFoundByTheirCells) {
+  const auto point = [](int x, int y) {
+    return R"("at":{"type":"Point","coordinates":[)" + std::to_string(x) + "," + std::to_string(y) +
+           "]}";
+  };
+  for (int x = -170; x <= 170; x += 10) {
+    for (int y = -80; y <= 80; y += 10) add(point(x, y));
+  }
+  add(R"("at":"here")");
+  add(R"("there":1)");
+  index({"/at SPATIAL", "/at"});
+  const auto near = [&](const std::string& order) {
+    return walk(
+        "SELECT * FROM c WHERE ST_DISTANCE(c.at, {'type':'Point','coordinates':[20,30]}) < 10000" +
+        order);
+  };
+  const auto walked = near("");
+  EXPECT_EQ(walked.report.way, Way::Index);
+  EXPECT_THAT(walked.report.indexes, ElementsAre("/at SPATIAL"));
+  EXPECT_EQ(walked.report.documents_read, 1U);
+  EXPECT_EQ(walked.ids.size(), 1U);
+  EXPECT_EQ(near(" ORDER BY c.at").report.documents_read, 1U);
+  // Cells of the earth tell nothing of a plane, and cells are in no order of values.
+  index({"/at SPATIAL PLANAR"});
+  EXPECT_EQ(near("").report.way, Way::Scan);
+  index({"/at SPATIAL"});
+  EXPECT_EQ(walk("SELECT * FROM c ORDER BY c.at", AccessChoice::Index).report.way, Way::Scan);
+}
+
 // ── chance ───────────────────────────────────────────────────────────────────────────────────────
 
 TEST_F(QueryDocumentsTest, HoweverDocumentsAreFoundTheSameOnesPass) {
@@ -469,6 +500,18 @@ TEST(HelpfulIndexesTest, PathsOfConditionsAndOfTheOrder) {
               ElementsAre("/tags/[]"));
   EXPECT_THAT(helpful("SELECT * FROM c WHERE c.a = 1 OR c.b = 2"), ElementsAre("/a", "/b"));
   EXPECT_THAT(helpful("SELECT * FROM c WHERE IS_DEFINED(c.a)"), ElementsAre("/a"));
+}
+
+TEST(HelpfulIndexesTest, SpatialOnesThatThePolicyLists) {
+  constexpr std::string_view kPolicy = R"({"spatialIndexes":[{"path":"/at/*"}]})";
+  constexpr std::string_view kPlace = "{'type':'Point','coordinates':[20,30]}";
+  const std::string near =
+      "SELECT * FROM c WHERE ST_DISTANCE(c.at, " + std::string(kPlace) + ") < 10";
+  const std::string elsewhere =
+      "SELECT * FROM c WHERE ST_WITHIN(c.there, " + std::string(kPlace) + ")";
+  EXPECT_THAT(helpful(near, kPolicy), ElementsAre("/at SPATIAL"));
+  EXPECT_THAT(helpful(near), IsEmpty());
+  EXPECT_THAT(helpful(elsewhere, kPolicy), IsEmpty());
 }
 
 TEST(HelpfulIndexesTest, NoneWhereAnIndexCouldNotTell) {

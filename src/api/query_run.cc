@@ -149,7 +149,11 @@ class Run final : public SuspendedQuery {
   const QueryPosition& position() const {
     const auto& filter = job_.resume_filter;
     if (!filter) return job_.from;
-    const bool is_ahead = !job_.from.key || *job_.from.key < *filter->key;
+    const auto& key = job_.from.key;
+    // Where the token has only a beginning of its key, it is taken for the one further on: rows may
+    // come again, and none is left out.
+    const bool is_beginning = job_.from.cut_rows > 0 && filter->key->starts_with(*key);
+    const bool is_ahead = !key || (*key < *filter->key && !is_beginning);
     return is_ahead ? *filter : job_.from;
   }
 

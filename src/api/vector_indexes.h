@@ -12,7 +12,6 @@
 
 #include "api/partition_vectors.h"
 #include "base/result.h"
-#include "storage/store.h"
 
 namespace orrery::api {
 
@@ -21,7 +20,6 @@ namespace orrery::api {
 /// Thread-safe.
 class VectorIndexes {
  public:
-  static constexpr std::size_t kMemoryMax = std::size_t{512} << 20;
   /// An index does not make room for another one before so many further searches were made, so that
   /// several that do not all fit are not built in turns for ever.
   static constexpr std::uint64_t kRestSearches = 16;
@@ -29,7 +27,7 @@ class VectorIndexes {
   /// `post` hands work to a pool, which must have run all of it before this is destroyed. Each
   /// piece takes a twentieth of a second.
   using Post = std::function<void(std::function<void()>)>;
-  VectorIndexes(const storage::Store& store, Post post, std::size_t memory_max = kMemoryMax);
+  VectorIndexes(const storage::Store& store, Post post, std::size_t memory_max);
 
   /// As PartitionVectors::find. `documents`: about how many the partition has. Blocks.
   Result<std::optional<PartitionVectors::Found>> find(const VectorIndexKey& key,

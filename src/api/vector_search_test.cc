@@ -1,6 +1,7 @@
 #include "api/vector_search.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <deque>
@@ -8,6 +9,7 @@
 #include <random>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <fmt/format.h>
@@ -15,6 +17,7 @@
 #include <gtest/gtest.h>
 
 #include "api/query_request.h"
+#include "base/background_pool.h"
 #include "partition/stage.h"
 #include "partition/test_environment.h"
 #include "query/execution.h"
@@ -32,6 +35,7 @@ using Way = WalkReport::Way;
 using Vector = std::vector<float>;
 
 constexpr PartitionNumber kPartition{7};
+constexpr std::size_t kMemoryMax = std::size_t{64} << 20;
 constexpr std::uint32_t kSeed = 20261116;
 
 std::string text_of(const Vector& vector) { return fmt::format("[{}]", fmt::join(vector, ",")); }
@@ -86,9 +90,9 @@ class VectorSearchTest : public testing::Test {
   }
 
   /// Documents "0", "1", …
-  void fill(int count) {
+  void fill(std::size_t count) {
     std::vector<partition::WriteOf> writes;
-    for (int i = 0; i < count; ++i) {
+    for (std::size_t i = 0; i < count; ++i) {
       writes.push_back(with_vector(std::to_string(i), random_vector()));
       if (writes.size() < 100 && i + 1 < count) continue;
       write(std::exchange(writes, {}));
@@ -204,7 +208,8 @@ class VectorSearchTest : public testing::Test {
                           Rid::container({0, 0, 0, 1}, {0x80, 0, 0, 1}), storage::Head{}};
   std::deque<std::function<void()>> work_;
   VectorIndexes indexes_{*store_,
-                         [this](std::function<void()> work) { work_.push_back(std::move(work)); }};
+                         [this](std::function<void()> work) { work_.push_back(std::move(work)); },
+                         kMemoryMax};
   std::size_t dimensions_ = 8;
   ContainerDefinition definition_ = definition_of(8, "cosine", "diskANN");
   std::mt19937 random_{kSeed};
@@ -387,7 +392,7 @@ TEST_F(VectorSearchTest, ManyChangesAreTakenInLater) {
   for (int i = 0; i < 11; ++i) {
     std::vector<partition::WriteOf> writes;
     for (int j = 0; j < 100; ++j) {
-      writes.push_back(with_vector(fmt::format("{}-{}", i, j), random_vector()));
+      writes.push_back(with_vector(std::to_string(100 * i + j), random_vector()));
     }
     write(std::move(writes));
     const auto answer = ask(kTop, vector);
@@ -439,13 +444,9 @@ TEST_F(VectorSearchTest, AQueryWithAnOlderSnapshotSeesWhatWasThere) {
 
 TEST_F(VectorSearchTest, ASnapshotFromBeforeAllThatIsRememberedIsSearchedExactly) {
   fill(1500);
-  build();
   const auto before = store_->snapshot();
-  for (std::size_t i = 0; i < PartitionVectors::kRecentMax / 1000 + 1; ++i) {
-    fill(1000);
-    ask(kTop, random_vector());
-    settle();
-  }
+  fill(PartitionVectors::kRecentMax + 1000);
+  build();
   const auto answer = ask(kTop, random_vector(), {.snapshot = &*before});
   EXPECT_EQ(answer.report.way, Way::Scan);
   EXPECT_EQ(answer.ids.size(), 10U);
@@ -530,6 +531,65 @@ TEST_F(VectorSearchTest, TheOneThatWasNotUsedForLongestMakesRoom) {
   EXPECT_TRUE(is_found(DistanceFunction::Cosine)) << "it had been used";
   EXPECT_FALSE(is_found(DistanceFunction::DotProduct)) << "it has made room";
   EXPECT_EQ(two.stats().indexes, 2U);
+}
+
+// ── threads ──────────────────────────────────────────────────────────────────────────────────────
+
+TEST_F(VectorSearchTest, SearchesAgreeWithTheirSnapshotsWhileDocumentsComeAndGo) {
+  fill(1200);
+  const Vector vector = random_vector();
+  Vector opposite = vector;
+  for (float& number : opposite) number = -number;
+  BackgroundPool pool(1, [] { return false; });
+  VectorIndexes indexes(
+      *store_, [&](std::function<void()> work) { pool.post(std::move(work)); }, kMemoryMax);
+  const VectorIndexKey key{.partition = kPartition, .path = {"v"}, .dimensions = dimensions_};
+
+  std::atomic<bool> is_over = false;
+  std::atomic<int> compared = 0;
+  // The one that moves is found just where the snapshot has it.
+  const auto search = [&] {
+    while (!is_over) {
+      const auto snapshot = store_->snapshot();
+      const auto found = indexes.find(key, 1200, *snapshot, {.vector = vector, .count = 10});
+      ASSERT_TRUE(found);
+      if (!*found) continue;
+      auto candidates = (*found)->similar;
+      candidates.insert(candidates.end(), (*found)->others.begin(), (*found)->others.end());
+      const auto is_there = [&](partition::DocumentCursor cursor) {
+        bool is_found = false;
+        while (cursor.next()) {
+          is_found = is_found || cursor.text().find("\"is_near\":true") != std::string_view::npos;
+        }
+        EXPECT_TRUE(cursor.status());
+        return is_found;
+      };
+      EXPECT_EQ(is_there(partition::DocumentCursor::over(*snapshot, kPartition, candidates, {})),
+                is_there(partition::DocumentCursor::in_log(*snapshot, kPartition, {})));
+      ++compared;
+    }
+  };
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 2; ++i) threads.emplace_back(search);
+  ASSERT_TRUE(partition::eventually([&] { return compared > 0; }));
+  for (int i = 0; i < 60; ++i) {
+    const bool is_near = i % 2 == 0;
+    std::vector<partition::WriteOf> writes;
+    writes.push_back({.kind = i % 3 == 2 ? Write::Kind::Delete : Write::Kind::Upsert,
+                      .id = "moving",
+                      .members = fmt::format(R"("is_near":{},"v":{})", is_near,
+                                             text_of(is_near ? vector : opposite))});
+    for (int j = 0; j < 20; ++j) {
+      writes.push_back(with_vector(std::to_string((i * 20 + j) % 1200), random_vector()));
+    }
+    write(std::move(writes));
+    const int before = compared;
+    ASSERT_TRUE(partition::eventually([&] { return compared > before; }));
+  }
+  is_over = true;
+  for (auto& thread : threads) thread.join();
+  indexes.stop();
+  pool.join();
 }
 
 TEST_F(VectorSearchTest, OnceStoppedNothingIsBuilt) {

@@ -80,6 +80,13 @@ TEST(QueryExplanation, AddsUpPages) {
                                "1.00 in indexes, 0.60 with documents."));
 }
 
+TEST(QueryExplanation, AVectorIndexFindsMostOfThem) {
+  EXPECT_THAT(explained(R"({"shape":"ordered","ranges":[{"id":"0","way":"vector index",)"
+                        R"("indexes":["/v VECTOR"],"documentsRead":100,"entriesRead":100,)"
+                        R"("rows":100}],"helpful":[],"building":[]})"),
+              HasSubstr("found the most similar documents, or nearly so, in the only range"));
+}
+
 TEST(QueryExplanation, OfAnotherServerIsWhatItsMetricsSay) {
   EXPECT_EQ(
       explained("", "retrievedDocumentCount=2000;outputDocumentCount=1"),

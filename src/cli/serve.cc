@@ -30,6 +30,7 @@ struct Options {
   std::string listen = "127.0.0.1:8081";
   std::string key_file;
   std::size_t cache_mb = 64;
+  std::size_t vector_index_mb = 512;
   std::uint64_t partition_size_mb = 50 << 10;
   std::uint64_t history_size_mb = 1 << 10;
   std::int64_t request_timeout_ms = 30'000;
@@ -146,6 +147,7 @@ int run(Options& options) {
         fmt::format("the key file {} cannot be read or has no key in it", options.key_file));
   }
   config.cache_bytes = options.cache_mb << 20;
+  config.vector_index_bytes_max = options.vector_index_mb << 20;
   config.partition_bytes_max = options.partition_size_mb << 20;
   config.history_bytes_max = options.history_size_mb << 20;
   config.request_time_max = std::chrono::milliseconds(options.request_timeout_ms);
@@ -242,6 +244,11 @@ void add_serve(CLI::App& app, int& exit_code) {
       ->capture_default_str();
   serve->add_option("--cache-mb", options->cache_mb, "Memory for caching what is read, in MiB")
       ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str();
+  serve
+      ->add_option("--vector-index-mb", options->vector_index_mb,
+                   "Memory for vector indexes, in MiB; 0: there are none")
+      ->check(CLI::Range(0, 1 << 20))
       ->capture_default_str();
   serve
       ->add_option("--connections-max", config.connections_max,

@@ -1,5 +1,6 @@
 #include "index/terms.h"
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -8,6 +9,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "json/geo_cells.h"
 #include "json/sort_key.h"
 
 namespace orrery::index {
@@ -99,6 +101,46 @@ TEST(TermFinderTest, AppendsToWhatIsThere) {
 
 TEST(TermFinderTest, TheRootIsTheDocument) {
   EXPECT_THAT(terms_of({"/"}, R"({"a":1})")[0], ElementsAre(key_of(R"({"a":1})")));
+}
+
+// ── geometries ───────────────────────────────────────────────────────────────────────────────────
+
+std::vector<std::string> cells_of(std::string_view geometry, bool is_planar = false) {
+  return json::geo::covering_cells(json::Value::of_checked(geometry), is_planar,
+                                   json::geo::kEntryCellsMax);
+}
+
+constexpr std::string_view kPoint = R"({"type":"Point","coordinates":[12.5,41.9]})";
+constexpr std::string_view kLine = R"({"type":"LineString","coordinates":[[0,0],[7,3]]})";
+
+TEST(TermFinderTest, AGeometryHasItsCells) {
+  const std::string document =
+      R"({"p":)" + std::string(kPoint) + R"(,"l":)" + std::string(kLine) + "}";
+  const auto terms = terms_of({"/p SPATIAL", "/l SPATIAL", "/l SPATIAL PLANAR", "/l"}, document);
+  EXPECT_EQ(terms[0].size(), 1U);
+  EXPECT_EQ(terms[0], cells_of(kPoint));
+  EXPECT_GT(terms[1].size(), 1U);
+  EXPECT_EQ(terms[1], cells_of(kLine));
+  EXPECT_EQ(terms[2], cells_of(kLine, true));
+  EXPECT_NE(terms[1], terms[2]);
+  EXPECT_THAT(terms[3], ElementsAre(key_of(kLine)));
+}
+
+TEST(TermFinderTest, WhatIsNoGeometryHasNoCells) {
+  const auto terms = terms_of({"/a SPATIAL", "/b SPATIAL", "/c SPATIAL", "/d SPATIAL"},
+                              R"({"a":1,"b":{"type":"Point","coordinates":[1,91]},"c":[]})");
+  EXPECT_THAT(terms, ElementsAre(IsEmpty(), IsEmpty(), IsEmpty(), IsEmpty()));
+}
+
+TEST(TermFinderTest, GeometriesInAnArrayHaveTheirCellsOnceAndInOrder) {
+  const std::string point(kPoint);
+  const auto terms =
+      terms_of({"/a/[]/at SPATIAL"}, R"({"a":[{"at":)" + std::string(kLine) + R"(},7,{"at":)" +
+                                         point + R"(},{"at":)" + point + "}]}");
+  auto expected = cells_of(kLine);
+  expected.push_back(cells_of(kPoint).front());
+  std::ranges::sort(expected);
+  EXPECT_EQ(terms.front(), expected);
 }
 
 }  // namespace

@@ -266,7 +266,7 @@ Cell cell_of(Position point, bool is_planar) {
 /// Nothing when it is none.
 std::optional<Outline> outline_of(const Value& value, bool is_planar) {
   if (!value.is_object()) return std::nullopt;
-  auto read = Outline::read(value, is_planar);
+  auto read = Outline::read(value, is_planar, Outline::Direction::Any);
   auto* const outline = std::get_if<Outline>(&read);
   return outline != nullptr ? std::optional(std::move(*outline)) : std::nullopt;
 }
@@ -306,10 +306,11 @@ std::vector<KeyInterval> covering_intervals(const Value& region, bool is_planar,
   std::vector<KeyInterval> intervals;
   const auto outline = outline_of(region, is_planar);
   if (!outline || !(distance >= 0)) return intervals;
-  // On the earth what is computed may be off by micrometres, which beside a pole are degrees of
-  // longitude.
-  constexpr double kMillimetre = 1e-3;
-  const double reach = is_planar ? distance : distance * (1 + kRounding) + kMillimetre;
+  // What is so near to each other is the same place for those who compare geometries: on the earth
+  // two decimetres, and in a plane some 1e-8.
+  constexpr double kSamePlaceMetres = 1;
+  constexpr double kSamePlace = 1e-6;
+  const double reach = distance * (1 + kRounding) + (is_planar ? kSamePlace : kSamePlaceMetres);
   for (const Cell& cell : covering(*outline, is_planar, reach, cells_max)) {
     std::string way = cell.way();
     // What lies in the cell has keys that begin with the way to it.

@@ -14,14 +14,15 @@
 
 namespace orrery::json::geo {
 
-/// Cells of one geometry in an index: each is an entry.
+/// Cells of one geometry in an index: each is an entry. What is stored depends on it, and on which
+/// cells those are: an index with others needs another name.
 inline constexpr std::size_t kEntryCellsMax = 8;
 /// Cells of what is looked for: each is a place where the index is read, and so are those around.
 inline constexpr std::size_t kRegionCellsMax = 12;
 
 /// The keys of cells that together hold all of a geometry, few but small ones, sorted; a point is
-/// in one. None when it is none, so that no function says anything of it. One whose rings cross, of
-/// which none does either, may have some.
+/// in one. None when it is none, so that no function says anything of it. One whose rings cross or
+/// go clockwise, of which none does either, may have some.
 std::vector<std::string> covering_cells(const Value& value, bool is_planar, std::size_t cells_max);
 
 /// Where in an index of such keys everything is found that is no farther than `distance` from

@@ -13,7 +13,8 @@ namespace {
 /// Reads coordinates, level by level, until something is wrong.
 class OutlineReader {
  public:
-  explicit OutlineReader(bool is_planar) : is_planar_(is_planar) {}
+  OutlineReader(bool is_planar, Outline::Direction direction)
+      : is_planar_(is_planar), direction_(direction) {}
 
   std::optional<Outline> read(const Value& value) {
     const Value type = value.member("type");
@@ -131,6 +132,7 @@ class OutlineReader {
                     " has fewer than four positions.");
     }
     ring.back() = ring.front();
+    if (direction_ == Outline::Direction::Any) return true;
     const double area = signed_area(ring, is_planar_);
     if (is_outer && area < 0) {
       return refuse("The Polygon input is not valid because the " + which +
@@ -176,14 +178,16 @@ class OutlineReader {
   }
 
   bool is_planar_;
+  Outline::Direction direction_;
   std::size_t positions_ = 0;
   std::string reason_;
 };
 
 }  // namespace
 
-std::variant<Outline, std::string> Outline::read(const Value& value, bool is_planar) {
-  OutlineReader reader(is_planar);
+std::variant<Outline, std::string> Outline::read(const Value& value, bool is_planar,
+                                                 Direction direction) {
+  OutlineReader reader(is_planar, direction);
   if (auto outline = reader.read(value)) return std::move(*outline);
   return reader.take_reason();
 }

@@ -194,6 +194,7 @@ storage::Head head_of_merged(const CopyOutcome& left, const CopyOutcome& right,
   head.text_bytes = from_left.text_bytes + from_right.text_bytes;
   head.history_bytes = from_left.history_bytes + from_right.history_bytes;
   head.merged_at = head.lsn;
+  head.is_reordered = true;
   head.index_bound =
       std::max({storage::Head().index_bound, from_left.index_bound, from_right.index_bound});
   const EpkRange& all = from_left.target.epks;

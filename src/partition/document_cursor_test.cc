@@ -29,6 +29,7 @@ class DocumentCursorTest : public testing::Test {
     auto committed =
         stage.stage(transaction_of({std::move(one)}), clock.unix_seconds(), batch, Tier::Disk);
     EXPECT_TRUE(committed);
+    batch.put(storage::Family::Heads, storage::partition_prefix(kPartition), stage.head().make());
     EXPECT_TRUE(storage::commit(*store, batch));
     stage.forget_committed(stage.head().lsn);
     return committed->writes[0];
@@ -78,6 +79,21 @@ TEST_F(DocumentCursorTest, NumbersGoOnAfterOne) {
   const auto view = snapshot();
   EXPECT_THAT(ids_of(DocumentCursor::by_number(view, kPartition, b.header.number, filter)),
               ElementsAre("c"));
+}
+
+TEST_F(DocumentCursorTest, NumbersGoOnWhereverTheLogHasThem) {
+  const auto a = write({.id = "a"});
+  for (const auto* id : {"b", "c", "d"}) write({.id = id});
+  write({.kind = Kind::Delete, .id = "b"});
+  const auto after_a = [&] {
+    const auto view = snapshot();
+    return ids_of(DocumentCursor::by_number(view, kPartition, a.header.number, filter));
+  };
+  EXPECT_FALSE(stage.head().is_reordered);
+  EXPECT_THAT(after_a(), ElementsAre("c", "d"));
+  write({.kind = Kind::Replace, .id = "c"});
+  EXPECT_TRUE(stage.head().is_reordered);
+  EXPECT_THAT(after_a(), ElementsAre("c", "d"));
 }
 
 TEST_F(DocumentCursorTest, CandidatesComeInTheirOrder) {

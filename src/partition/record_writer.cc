@@ -75,6 +75,8 @@ void RecordWriter::leave(const storage::DocumentKey& key, const IdEntry& entry,
 
 void RecordWriter::supersede(const storage::DocumentKey& key, const IdEntry& entry, bool renamed,
                              TermList lost_terms) {
+  // The newer version goes to the end of the log, behind documents with higher numbers.
+  head_.is_reordered = true;
   leave(key, entry, Operation::Kind::Supersede, renamed, std::move(lost_terms));
 }
 

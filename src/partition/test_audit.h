@@ -1,6 +1,7 @@
 // For tests: whether what a store holds of a partition agrees with itself.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -296,6 +297,11 @@ inline Audited audit(const storage::Store& store, PartitionNumber partition) {
   EXPECT_EQ(audited.head.documents, log.size());
   EXPECT_EQ(audited.head.text_bytes, bytes);
   if (!log.empty()) EXPECT_LE(log.rbegin()->first.lsn, audited.head.lsn);
+  if (!audited.head.is_reordered) {
+    EXPECT_TRUE(std::ranges::is_sorted(log, {}, [](const auto& version) {
+      return version.second.header.number;
+    })) << "the log is said to be in the order of document numbers";
+  }
   audit_history(*snapshot, partition, log, audited);
   audit_expiry(*snapshot, partition, log, audited);
   audit_indexes(*snapshot, partition, log, audited);

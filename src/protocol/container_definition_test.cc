@@ -478,5 +478,17 @@ TEST(ContainerReplaceTest, OldShapesAreNotForgottenWhenANewClientLooks) {
   EXPECT_EQ(replaced->to_wire(kNew).dump(), definition.to_wire(kNew).dump());
 }
 
+TEST(ContainerDefinitionTest, ItsGeometryDecidesOnTheKindOfSpatialIndexes) {
+  const std::string policy = R"("indexingPolicy":{"spatialIndexes":[{"path":"/at/*"}]})";
+  const auto earth = create(body(policy));
+  const auto plane = create(body(policy + R"(,"geospatialConfig":{"type":"Geometry"})"));
+  const auto of_earth = IndexSpec::parse("/at SPATIAL").value();
+  const auto of_plane = IndexSpec::parse("/at SPATIAL PLANAR").value();
+  EXPECT_THAT(earth.named_indexes(), ElementsAre(of_earth));
+  EXPECT_THAT(plane.named_indexes(), ElementsAre(of_plane));
+  EXPECT_TRUE(earth.allows(of_earth) && !earth.allows(of_plane));
+  EXPECT_TRUE(plane.allows(of_plane) && !plane.allows(of_earth));
+}
+
 }  // namespace
 }  // namespace orrery

@@ -60,10 +60,25 @@ TEST(IndexSpecTest, ACompositeIsWrittenWithItsDirections) {
   EXPECT_TRUE(spec.is_composite());
 }
 
+TEST(IndexSpecTest, ASpatialOneSaysWhereItsGeometriesLie) {
+  const auto path = path_of({{"a"}, {.name = "", .is_element = true}, {"b SPATIAL"}});
+  const auto earth = IndexSpec::single(path, IndexKind::EarthCells);
+  EXPECT_EQ(earth.text(), R"(/a/[]/"b SPATIAL" SPATIAL)");
+  EXPECT_EQ(IndexSpec::parse(earth.text()), earth);
+  const auto plane = IndexSpec::single(path, IndexKind::PlaneCells);
+  EXPECT_EQ(plane.text(), R"(/a/[]/"b SPATIAL" SPATIAL PLANAR)");
+  EXPECT_EQ(IndexSpec::parse(plane.text()), plane);
+  EXPECT_NE(earth, plane);
+  EXPECT_NE(earth, IndexSpec::single(path));
+  EXPECT_TRUE(earth.is_spatial() && plane.is_spatial() && !IndexSpec::single(path).is_spatial());
+}
+
 TEST(IndexSpecTest, RefusesWhatIsNoSpec) {
   for (const std::string_view text :
        {"", "/a ASC", "/a DESC", "/a,/b", "/a ASC,", "/a ASC,/b", "/a ASC,/b DESC,",
-        "/a asc,/b asc", "/a ASC, /b ASC", "/a/[] ASC,/b ASC", "/a ASC/b ASC"}) {
+        "/a asc,/b asc", "/a ASC, /b ASC", "/a/[] ASC,/b ASC", "/a ASC/b ASC", "/a PLANAR",
+        "/a SPATIAL,/b SPATIAL", "/a ASC,/b SPATIAL", "/a SPATIAL ASC", "/a SPATIAL PLANAR PLANAR",
+        "/a spatial"}) {
     EXPECT_FALSE(IndexSpec::parse(text)) << text;
   }
 }

@@ -243,10 +243,10 @@ TEST(IndexingPolicyTest, NamesItsCompositeIndexesAndThePathsWithoutWildcards) {
                            {"path":"/\"a\"/?"}],
           "excludedPaths":[{"path":"/x/?"}],
           "compositeIndexes":[[{"path":"/a"},{"path":"/b-c/d","order":"descending"}]]})");
-  EXPECT_THAT(texts(named.named_indexes()),
+  EXPECT_THAT(texts(named.named_indexes(IndexKind::EarthCells)),
               testing::ElementsAre(R"(/a ASC,/"b-c"/d DESC)", "/a", "/tags/[]", R"(/"b-c"/d)",
                                    R"(/"f g"/[]/h)"));
-  EXPECT_TRUE(IndexingPolicy().named_indexes().empty());
+  EXPECT_TRUE(IndexingPolicy().named_indexes(IndexKind::EarthCells).empty());
 }
 
 TEST(IndexingPolicyTest, NamesNotMoreIndexesThanWritesCanBear) {
@@ -254,7 +254,8 @@ TEST(IndexingPolicyTest, NamesNotMoreIndexesThanWritesCanBear) {
   for (int i = 0; i < 100; ++i) {
     json["includedPaths"].push_back({{"path", "/a" + std::to_string(i) + "/?"}});
   }
-  EXPECT_EQ(policy(json.dump()).named_indexes().size(), IndexingPolicy::kNamedIndexesMax);
+  EXPECT_EQ(policy(json.dump()).named_indexes(IndexKind::EarthCells).size(),
+            IndexingPolicy::kNamedIndexesMax);
 }
 
 TEST(IndexingPolicyTest, AllowsIndexesOverWhatItIndexes) {
@@ -277,7 +278,34 @@ TEST(IndexingPolicyTest, AllowsIndexesOverWhatItIndexes) {
           "compositeIndexes":[[{"path":"/x"},{"path":"/y"}]]})");
   EXPECT_FALSE(allowed(none, "/a"));
   EXPECT_FALSE(allowed(none, "/x ASC,/y ASC"));
-  EXPECT_TRUE(none.named_indexes().empty());
+  EXPECT_TRUE(none.named_indexes(IndexKind::EarthCells).empty());
+}
+
+TEST(IndexingPolicyTest, NamesItsSpatialIndexesOverTheirPaths) {
+  const auto spatial = policy(
+      R"({"includedPaths":[{"path":"/*"},{"path":"/a/?"}],"excludedPaths":[{"path":"/home/*"}],
+          "spatialIndexes":[{"path":"/a/*","types":["Point"]},{"path":"/home/?"},
+                            {"path":"/trips/[]/\"way to\"/*"},{"path":"/a/?"},{"path":"/*"}]})");
+  EXPECT_THAT(
+      texts(spatial.named_indexes(IndexKind::EarthCells)),
+      testing::ElementsAre("/a SPATIAL", "/home SPATIAL", R"(/trips/[]/"way to" SPATIAL)", "/a"));
+  EXPECT_THAT(texts(spatial.named_indexes(IndexKind::PlaneCells)),
+              testing::Contains("/home SPATIAL PLANAR"));
+}
+
+TEST(IndexingPolicyTest, AllowsSpatialIndexesOverWhatItsOwnCover) {
+  const auto some = policy(R"({"spatialIndexes":[{"path":"/a/*"},{"path":"/b/?"}]})");
+  EXPECT_TRUE(allowed(some, "/a SPATIAL"));
+  EXPECT_TRUE(allowed(some, "/a/x/[] SPATIAL PLANAR"));
+  EXPECT_TRUE(allowed(some, "/b SPATIAL"));
+  EXPECT_FALSE(allowed(some, "/b/x SPATIAL"));
+  EXPECT_FALSE(allowed(some, "/c SPATIAL"));
+  EXPECT_TRUE(allowed(policy(R"({"spatialIndexes":[{"path":"/*"}]})"), "/c SPATIAL"));
+  EXPECT_FALSE(allowed(IndexingPolicy(), "/a SPATIAL"));
+  const auto none =
+      policy(R"({"indexingMode":"none","automatic":false,"spatialIndexes":[{"path":"/a/*"}]})");
+  EXPECT_FALSE(allowed(none, "/a SPATIAL"));
+  EXPECT_TRUE(none.named_indexes(IndexKind::EarthCells).empty());
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // What a container says about vector and full-text search: two policies, and the indexes that must
-// agree with them. Nothing is searched yet; clients are told early what the service would refuse.
+// agree with them. Clients are told early what the service would refuse.
 #pragma once
 
 #include "base/result.h"

@@ -335,16 +335,36 @@ TEST_P(SpatialChanceTest, NoRowIsEverMissed) {
 INSTANTIATE_TEST_SUITE_P(Surfaces, SpatialChanceTest, testing::Bool(),
                          [](const auto& info) { return info.param ? "Plane" : "Earth"; });
 
-/// A band from beside the equator over both poles nearly back to where it began.
+/// A band from beside the equator over both poles nearly back to where it began. No ring of it goes
+/// round a pole.
 TEST(SpatialAccessTest, AnAreaWithBothPolesHasAllLongitudes) {
   constexpr std::string_view kBand = R"({"type":"Polygon","coordinates":[[[-5,5],[5,5],[90,85],
       [175,0],[90,-85],[5,-5],[-5,-5],[-90,-85],[-175,0],[-90,85],[-5,5]]]})";
-  const auto query = prepared("ST_WITHIN(c.w, @r)", false, kBand);
+  const auto access = access_of(*prepared("ST_WITHIN(c.w, @r)", false, kBand));
   for (const auto* place : {"[0,90]", "[0,-90]", "[180,0]", "[180,30]", "[100,89]"}) {
     const Value document =
         value_of(fmt::format(R"({{"w":{{"type":"Point","coordinates":{}}}}})", place));
-    EXPECT_TRUE(has_row(*query, document)) << place;
-    EXPECT_TRUE(admits(access_of(*query), document)) << place;
+    EXPECT_TRUE(admits(access, document)) << place;
+  }
+}
+
+/// Functions take places for the same that are very near to each other, across the border of cells
+/// too.
+TEST(SpatialAccessTest, WhatIsTakenForTheSamePlaceIsFound) {
+  struct Pair {
+    bool is_planar;
+    std::string_view region;
+    std::string_view point;
+  };
+  for (const auto& [is_planar, region, point] :
+       {Pair{true, "[[4e-10,-6e-10],[-1.5e-10,-4e-11]]", "[0,0]"},
+        Pair{false, "[[4e-7,-6e-7],[-1.5e-7,-4e-7]]", "[0,0]"}}) {
+    const auto query = prepared("ST_INTERSECTS(c.w, @r)", is_planar,
+                                fmt::format(R"({{"type":"LineString","coordinates":{}}})", region));
+    const Value document =
+        value_of(fmt::format(R"({{"w":{{"type":"Point","coordinates":{}}}}})", point));
+    EXPECT_TRUE(has_row(*query, document)) << region;
+    EXPECT_TRUE(admits(access_of(*query), document)) << region;
   }
 }
 

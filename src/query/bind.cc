@@ -134,7 +134,11 @@ class Binder {
         });
     if (is_grouped) group_ = &group;
     for (Selection::Item& item : query.selection.items) ORRERY_TRY(bind(*item.expression));
+    // Without GROUP BY there is one row, which is in any order: what is written is only checked.
+    const bool is_one_row = is_grouped && query.group_by.empty() && !query.is_rank;
+    if (is_one_row) group_ = nullptr;
     ORRERY_TRY(bind_order(query));
+    if (is_one_row) query.order_by.clear();
     group_ = nullptr;
     ORRERY_TRY(bind_count(query.top, "SC2060", "TOP"));
     ORRERY_TRY(bind_count(query.offset, "SC2062", "OFFSET"));

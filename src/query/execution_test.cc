@@ -14,6 +14,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::UnorderedElementsAre;
 
 using Documents = std::vector<std::string>;
 
@@ -151,6 +152,9 @@ TEST(ExecutionTest, DistinctHoldsOverPages) {
               ElementsAre(R"("Earth")", R"("Mars")", R"("b")", R"("c")", R"("d")"));
   EXPECT_THAT(rows_of("SELECT DISTINCT TOP 2 c.class FROM c", kStars),
               ElementsAre(R"({"class":"G"})", R"({"class":"M"})"));
+  EXPECT_THAT(rows_of("SELECT DISTINCT VALUE e FROM e IN c.l", {R"({"l":[1,2,1,3,2]})"}),
+              ElementsAre("1", "2", "3"))
+      << "what a page has shown of a document holds in the rest of it, too";
 }
 
 TEST(ExecutionTest, OrderIsOfTypesThenOfValuesThenOfDocuments) {
@@ -183,6 +187,99 @@ TEST(ExecutionTest, KeysThatAreTooLongForATokenResumeToo) {
   EXPECT_THAT(rows_of("SELECT VALUE c.id FROM c ORDER BY c.k", documents),
               ElementsAre(R"("first")", R"("0")", R"("5")", R"("3")", R"("1")", R"("6")", R"("4")",
                           R"("2")", R"("last")"));
+}
+
+TEST(ExecutionTest, ADocumentTellsTheWholeOfAKeyThatWasCut) {
+  const std::string beginning(400, 'x');
+  const auto document = [&](std::string_view end) {
+    return R"({"k":")" + beginning + std::string(end) + R"("})";
+  };
+  const auto query = prepared("SELECT VALUE RIGHT(c.k, 1) FROM c ORDER BY c.k");
+  PageLimits limits;
+  limits.rows_max = 3;
+  Execution first(query, limits);
+  first.begin_piece({});
+  for (std::uint64_t i = 0; i < 6; ++i) {
+    first.take(document(std::to_string(i)), DocumentNumber{i + 1});
+  }
+  ASSERT_TRUE(first.finish());
+  EXPECT_EQ(first.rows(), R"("0","1","2")");
+  EXPECT_LE(first.position().key->size(), RowPosition::kKeyBytesMax);
+  EXPECT_EQ(first.position().partial, DocumentNumber{3});
+
+  // Only two of those that come before the position are in this part of the range.
+  const auto rest_of_part = [&](const std::string& last) {
+    Execution second(query, limits, first.position());
+    second.begin_piece(first.last_number());
+    second.resume_at(last);
+    for (const std::uint64_t i : {0, 1, 4, 5}) {
+      second.take(document(std::to_string(i)), DocumentNumber{i + 1});
+    }
+    EXPECT_TRUE(second.finish());
+    return second.rows();
+  };
+  EXPECT_EQ(rest_of_part(document("2")), R"("4","5")");
+  EXPECT_EQ(rest_of_part(document("9")), R"("5")") << "it has changed: rows are only counted";
+}
+
+/// What remains of a query after one page of a range that was split then: into documents with even
+/// and with odd numbers.
+std::vector<std::string> rows_over_split(std::string text, const Documents& documents,
+                                         std::uint32_t rows_max) {
+  const auto query = prepared(std::move(text));
+  const bool is_stream = query->shape() == PreparedQuery::Shape::Stream;
+  PageLimits limits;
+  limits.rows_max = rows_max;
+  Execution first(query, limits);
+  first.begin_piece({});
+  DocumentNumber last;
+  for (std::uint64_t i = 1; i <= documents.size(); ++i) {
+    if (first.take(documents[i - 1], DocumentNumber{i}) == Execution::Next::PageDone) break;
+    last = DocumentNumber{i};
+  }
+  EXPECT_TRUE(first.finish());
+  auto rows = split(first.rows());
+  const DocumentNumber after = is_stream ? last : first.last_number();
+
+  // One row of the even ones, then all that is left.
+  RowPosition position = first.position();
+  DocumentNumber after_even = after;
+  for (const bool is_last : {false, true}) {
+    limits.rows_max = is_last ? 1000 : 1;
+    Execution execution(query, limits, position);
+    bool is_done = false;
+    for (const std::uint64_t odd : {0u, 1u}) {
+      const DocumentNumber done = odd == 0 ? after_even : after;
+      execution.begin_piece(done);
+      for (std::uint64_t i = odd == 0 ? 2 : 1; i <= documents.size() && !is_done; i += 2) {
+        if (is_stream && DocumentNumber{i} <= done) continue;
+        is_done = execution.take(documents[i - 1], DocumentNumber{i}) == Execution::Next::PageDone;
+        if (!is_done && odd == 0) last = DocumentNumber{i};
+      }
+    }
+    EXPECT_TRUE(execution.finish());
+    for (std::string& row : split(execution.rows())) rows.push_back(std::move(row));
+    position = execution.position();
+    after_even = is_stream ? last : execution.last_number();
+  }
+  return rows;
+}
+
+TEST(ExecutionTest, ADocumentShownInPartWaitsInAnotherPiece) {
+  const Documents documents = {R"({"id":1,"l":[1,2,3]})", R"({"id":2,"l":[1,2]})",
+                               R"({"id":3,"l":[1,2]})", R"({"id":4,"l":[1,2,3]})"};
+  const std::string text = "SELECT VALUE c.id * 10 + e FROM c JOIN e IN c.l";
+  EXPECT_THAT(rows_over_split(text, documents, 2),
+              ElementsAre("11", "12", "21", "22", "41", "42", "43", "13", "31", "32"));
+  EXPECT_THAT(rows_over_split(text + " ORDER BY c.tie", documents, 2),
+              ElementsAre("11", "12", "21", "22", "41", "42", "43", "13", "31", "32"));
+}
+
+TEST(ExecutionTest, ARowThatWasShownHidesItsLikeInOtherPieces) {
+  const Documents documents = {R"({"t":1})", R"({"t":1})", R"({"t":2})",
+                               R"({"t":2})", R"({"t":3})", R"({"t":3})"};
+  EXPECT_THAT(rows_over_split("SELECT DISTINCT VALUE c.t FROM c ORDER BY c.t", documents, 1),
+              ElementsAre("1", "2", "3"));
 }
 
 TEST(ExecutionTest, OfEqualRowsTheFirstInOrderCounts) {
@@ -221,6 +318,23 @@ TEST(ExecutionTest, GroupsComeInTheOrderOfTheirKeys) {
   EXPECT_THAT(
       rows_of("SELECT UPPER(c.class) AS u FROM c WHERE c.id = '2' GROUP BY UPPER(c.class)", kStars),
       ElementsAre(R"({"u":"M"})"));
+}
+
+TEST(ExecutionTest, GroupsWhoseKeysAreTooLongForATokenResumeToo) {
+  Documents documents;
+  for (int i = 0; i < 5; ++i) {
+    documents.push_back(R"({"i":)" + std::to_string(i) + R"(,"k":")" + std::string(400, 'x') +
+                        std::to_string(i * 3 % 5) + R"("})");
+  }
+  documents.push_back(R"({"i":5,"k":"a"})");
+  EXPECT_THAT(rows_of("SELECT VALUE c.i FROM c GROUP BY c.k, c.i ORDER BY c.k", documents),
+              ElementsAre("5", "0", "2", "4", "1", "3"));
+  EXPECT_THAT(
+      rows_of("SELECT VALUE c.i FROM c GROUP BY c.k, c.i ORDER BY c.k OFFSET 2 LIMIT 3", documents),
+      ElementsAre("2", "4", "1"));
+  EXPECT_THAT(
+      rows_of("SELECT VALUE c.i FROM c GROUP BY c.k, c.k || 'a', c.k || 'b', c.i", documents),
+      UnorderedElementsAre("5", "0", "2", "4", "1", "3"));
 }
 
 TEST(ExecutionTest, RowsOfAnInnerQueryAreDocuments) {

@@ -355,7 +355,7 @@ Result<std::optional<std::string>> make_first_chance_plan(const PlanRequest& req
   const Query& tree = *parsed.tree;
   const Query* inner = subquery_of(tree);
   const bool is_served = !reads_container(tree) || (inner && !is_row_by_row(*inner)) ||
-                         (is_row_by_row(tree) && tree.order_by.empty());
+                         (is_row_by_row(tree) && tree.order_by.empty() && !request.is_parallel);
   if (is_served || is_pinned(parsed.ranges)) return std::optional<std::string>();
 
   const bool is_value = tree.selection.kind == Selection::Kind::Value;

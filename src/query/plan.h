@@ -46,6 +46,9 @@ struct PlanRequest {
   /// As the client announces them: names, in any case, separated by commas. Nothing: it did not
   /// say, and is taken to know all.
   std::optional<std::string_view> features;
+  /// For make_first_chance_plan: the client would go to all ranges at the same time, also for what
+  /// the service would serve.
+  bool is_parallel = false;
 };
 
 /// The answer to a plan request, as JSON text. BadRequest when the query is wrong, needs what the

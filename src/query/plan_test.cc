@@ -395,6 +395,15 @@ TEST_F(FirstChancePlanTest, IsNothingWhereTheServiceServes) {
   }
 }
 
+TEST_F(FirstChancePlanTest, IsThereForPlainRowsThatAClientWouldReadFromAllRangesAtOnce) {
+  const auto plan = first_chance("SELECT * FROM c WHERE c.x > 1", true);
+  ASSERT_TRUE(plan.has_value() && plan->has_value());
+  const json::Value value = json::Value::of_checked(**plan);
+  expect_info(value.member("queryInfo"), "plain", {});
+  EXPECT_EQ(value.member("queryRanges").to_text(), kWholeContainer);
+  EXPECT_EQ(*first_chance("SELECT * FROM c WHERE c.pk = 1", true), std::nullopt);
+}
+
 TEST_F(FirstChancePlanTest, ShowsExtremesByOneMemberOnly) {
   const auto plan = first_chance("SELECT VALUE MIN(c.x) FROM c");
   ASSERT_TRUE(plan.has_value() && plan->has_value());

@@ -41,8 +41,10 @@ class PlanTest : public testing::Test {
   Result<std::string> plan(std::string_view text) const {
     return make_plan({text, parameters_, settings_, definition_, features_});
   }
-  Result<std::optional<std::string>> first_chance(std::string_view text) const {
-    return make_first_chance_plan({text, parameters_, settings_, definition_, std::nullopt});
+  Result<std::optional<std::string>> first_chance(std::string_view text,
+                                                  bool is_parallel = false) const {
+    return make_first_chance_plan(
+        {text, parameters_, settings_, definition_, std::nullopt, is_parallel});
   }
 
   std::string planned(std::string_view text) const {

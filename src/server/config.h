@@ -42,6 +42,7 @@ struct Config {
 
   storage::Durability durability = storage::Durability::Strict;
   std::size_t cache_bytes = 64 << 20;
+  std::size_t vector_index_bytes_max = 512 << 20;   ///< of all vector indexes together
   std::uint64_t partition_bytes_max = 50ull << 30;  ///< a range that holds more is split
   std::uint64_t history_bytes_max = 1ull << 30;     ///< of a range; beyond, the oldest goes
   diagnostics::Level level = diagnostics::Level::Info;

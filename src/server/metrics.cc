@@ -149,6 +149,10 @@ std::string metrics_text(const MetricsSources& sources) {
   families.counter("orrery_index_built_documents_total",
                    "Documents that were there before an index and were put into it.",
                    number(sources.indexes.indexed_documents));
+  families.gauge("orrery_vector_indexes", "Vector indexes of ranges in memory.",
+                 static_cast<double>(sources.vector_indexes.indexes));
+  families.gauge("orrery_vector_index_bytes", "Memory that they may grow to.",
+                 static_cast<double>(sources.vector_indexes.bytes));
 
   const auto store = sources.store.stats();
   families.gauge("orrery_store_memtable_bytes", "Written and not yet in tables.",

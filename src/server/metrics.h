@@ -5,6 +5,7 @@
 
 #include "api/feed_push.h"
 #include "api/pipeline.h"
+#include "api/vector_indexes.h"
 #include "catalog/catalog.h"
 #include "catalog/housekeeper.h"
 #include "catalog/index_keeper.h"
@@ -26,6 +27,7 @@ struct MetricsSources {
   const catalog::Catalog& catalog;
   const catalog::HousekeeperStats& upkeep;
   const catalog::IndexKeeperStats& indexes;
+  api::VectorIndexes::Stats vector_indexes;
   const storage::Store& store;
   bool strict_durability;
 };

@@ -143,12 +143,11 @@ class ServerImpl final : public Server {
     options.limits.request_time_max = config_.request_time_max;
     options.legacy_tls = config_.legacy_tls;
 
-    services_.reset(new api::Services{*catalog_, *store_, blocking_, scans_, topology_, clock_,
-                                      page_ahead_, feed_, push_, std::move(endpoint),
-                                      options.tls_certificate_pem, [this] { return check_ready(); },
-                                      [this] { return metrics(); }, index_keeper_.get(),
-                                      &index_advisor_, &suspended_queries_, &vector_indexes_,
-                                      config_.refuses_cross_partition});
+    services_.reset(new api::Services{
+        *catalog_, *store_, blocking_, scans_, topology_, clock_, page_ahead_, feed_, push_,
+        std::move(endpoint), options.tls_certificate_pem, [this] { return check_ready(); },
+        [this] { return metrics(); }, index_keeper_.get(), &index_advisor_, &suspended_queries_,
+        &vector_indexes_, config_.refuses_cross_partition});
     pipeline_ = std::make_unique<api::Pipeline>(*services_, authenticator_);
     ORRERY_TRY(listener_, http::Listener::open(
                               std::move(options),
@@ -237,7 +236,7 @@ class ServerImpl final : public Server {
   std::string metrics() const {
     return metrics_text({listener_->stats(), pipeline_->stats(), push_, feed_.stats(),
                          live_maps_.stats(), committer_, *catalog_, housekeeper_->stats(),
-                         index_keeper_->stats(), *store_,
+                         index_keeper_->stats(), vector_indexes_.stats(), *store_,
                          config_.durability == storage::Durability::Strict});
   }
 
@@ -265,7 +264,8 @@ class ServerImpl final : public Server {
   index::Advisor index_advisor_{clock_};
   api::SuspendedQueries suspended_queries_{blocking_};
   api::VectorIndexes vector_indexes_{
-      *store_, [this](std::function<void()> work) { scans_.post(std::move(work)); }};
+      *store_, [this](std::function<void()> work) { scans_.post(std::move(work)); },
+      config_.vector_index_bytes_max};
   std::unique_ptr<api::Services> services_;
   std::unique_ptr<api::Pipeline> pipeline_;
   std::unique_ptr<http::Listener> listener_;

@@ -195,6 +195,7 @@ std::optional<Head> parse_head_format_1(std::string_view value) {
   head.document_sequence = read_u64(at + 17);
   head.documents = read_u64(at + 33);
   head.text_bytes = read_u64(at + 41);
+  head.is_reordered = true;
   return head;
 }
 
@@ -269,7 +270,13 @@ std::optional<Head> Head::parse(std::string_view value) {
   head.index_bound = read_u32(at + 60);
   std::string_view rest = value.substr(kHeadFixedSize);
   if (!parse_history_parts(rest, read_u16(at + 64), head)) return {};
-  if (has_indexes && !parse_indexes(rest, head)) return {};
+  head.is_reordered = true;  // Older formats did not know.
+  if (has_indexes) {
+    if (rest.empty() || (rest.front() != 0 && rest.front() != 1)) return {};
+    head.is_reordered = rest.front() == 1;
+    rest.remove_prefix(1);
+    if (!parse_indexes(rest, head)) return {};
+  }
   if (!rest.empty()) return {};
   return head;
 }
@@ -277,7 +284,7 @@ std::optional<Head> Head::parse(std::string_view value) {
 std::string Head::make() const {
   std::string out;
   // Most EPKs and specs are short.
-  out.reserve(kHeadFixedSize + 6 + (history ? history->size() * 34 : 0) +
+  out.reserve(kHeadFixedSize + 7 + (history ? history->size() * 34 : 0) +
               (indexes ? indexes->size() * (kIndexHeaderSize + 24) : 0));
   out.push_back(kHeadFormat);
   append_u64(out, lsn.value);
@@ -300,6 +307,7 @@ std::string Head::make() const {
       append_u64(out, part.tombstones_begin.value);
     }
   }
+  out.push_back(is_reordered ? 1 : 0);
   append_u32(out, last_index_id);
   append_u16(out, static_cast<std::uint16_t>(indexes ? indexes->size() : 0));
   if (indexes) {
@@ -320,7 +328,7 @@ bool Head::operator==(const Head& other) const {
          document_sequence == other.document_sequence && documents == other.documents &&
          text_bytes == other.text_bytes && keeping == other.keeping &&
          history_bytes == other.history_bytes && merged_at == other.merged_at &&
-         index_bound == other.index_bound;
+         index_bound == other.index_bound && is_reordered == other.is_reordered;
 }
 
 }  // namespace orrery::storage

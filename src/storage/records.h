@@ -203,10 +203,11 @@ const IndexRecord* find_index(const IndexRecords& indexes, std::uint32_t id);
 ///   offset 41  size 1   history kept                                  all begin 8, tombstones
 ///   offset 42  size 1   previous images kept                          begin 8
 ///
-/// Then the secondary indexes: the last id that was given 4, the number of indexes 2, and for each:
-/// id 4, state 1, built up to 8, spec size 2, spec.
+/// Then whether the log is in another order than the document numbers 1; and the secondary indexes:
+/// the last id that was given 4, the number of indexes 2, and for each: id 4, state 1, built up to
+/// 8, spec size 2, spec.
 ///
-/// Older formats are still read. Format 2 ended before the indexes. Format 1 had where history
+/// Older formats are still read. Format 2 ended before that. Format 1 had where history
 /// begins at offset 25, then live documents and bytes, and ended there: nothing kept any history
 /// yet.
 struct Head {
@@ -221,6 +222,9 @@ struct Head {
   /// All indexes in this partition are below; a merge adds the two bounds.
   std::uint32_t index_bound = 65'536;
   HistoryParts history = {};  ///< null: none is kept
+  /// Whether a document was ever written again, so that it stands behind younger ones in the log.
+  /// While none was, the order of the log is that of document numbers.
+  bool is_reordered = false;
   std::uint32_t last_index_id = 0;
   IndexRecords indexes = {};  ///< null: none
 

@@ -208,6 +208,7 @@ TEST(HeadTest, ReadsBackWhatWasMade) {
                   .index_bound = 131'072,
                   .history = std::make_shared<const std::vector<HistoryPart>>(
                       std::vector<HistoryPart>{{"", Lsn{2}, Lsn{1}}, {"m", Lsn{4}, Lsn{3}}}),
+                  .is_reordered = true,
                   .last_index_id = 9,
                   .indexes = some_indexes()};
   EXPECT_EQ(Head::parse(head.make()), head);
@@ -221,6 +222,10 @@ TEST(HeadTest, ReadsBackWhatWasMade) {
   other = head;
   other.last_index_id = 10;
   EXPECT_NE(other, head);
+  other = head;
+  other.is_reordered = false;
+  EXPECT_NE(other, head);
+  EXPECT_EQ(Head::parse(other.make()), other);
 }
 
 TEST(HeadTest, ANewPartitionsHeadIsOneAndItKeepsNothing) {
@@ -229,7 +234,7 @@ TEST(HeadTest, ANewPartitionsHeadIsOneAndItKeepsNothing) {
   EXPECT_EQ(Head{}.keeping, Keeping{});
   EXPECT_FALSE(Head{}.history);
   EXPECT_FALSE(Head{}.indexes);
-  EXPECT_EQ(hex(Head{}.make()).size(), 2 * 72u);
+  EXPECT_EQ(hex(Head{}.make()).size(), 2 * 73u);
 }
 
 TEST(HeadTest, AHeadOfTheFirstFormatIsStillRead) {
@@ -239,7 +244,8 @@ TEST(HeadTest, AHeadOfTheFirstFormatIsStillRead) {
                                     .ts = 1'743'508'416,
                                     .document_sequence = 6,
                                     .documents = 3,
-                                    .text_bytes = 400}));
+                                    .text_bytes = 400,
+                                    .is_reordered = true}));
   EXPECT_FALSE(Head::parse(old + "x"));
   EXPECT_FALSE(Head::parse(std::string_view(old).substr(1)));
 }
@@ -250,7 +256,8 @@ TEST(HeadTest, AHeadOfTheSecondFormatIsStillRead) {
       std::vector<HistoryPart>{{"m", Lsn{4}, Lsn{3}}});
   std::string old = head.make();
   old[0] = 2;
-  old.resize(old.size() - 6);  // It had no indexes, nor how many there are.
+  old.resize(old.size() - 7);  // It had no indexes, nor how many there are, nor the log's order.
+  head.is_reordered = true;
   EXPECT_EQ(Head::parse(old), head);
   EXPECT_FALSE(Head::parse(old + "x"));
 }

@@ -188,10 +188,10 @@ def test_malformed_continuations_are_400(spread, token, text):
 def test_changed_continuations_are_400(spread, text):
     token = queries.send(spread, text, size=1).expect(200)[CONTINUATION]
     chance = random.Random(3)
-    for at in chance.sample(range(len(token)), 20):
+    for at in chance.sample(range(1, len(token) - 1), 20):
         changed = token[:at] + chance.choice([letter for letter in "ABxyz019" if letter != token[at]]) + token[at + 1:]
-        queries.send(spread, text, size=1, token=changed).expect((200, 400))
-        queries.send(spread, text, size=1, token=token[:at]).expect((200 if at == 0 else 400))
+        queries.send(spread, text, size=1, token=changed).expect(400)
+        queries.send(spread, text, size=1, token=token[:at]).expect(400)
     padded = token + "=" * (-len(token) % 4)
     decoded = base64.urlsafe_b64decode(padded)
     flipped = bytearray(decoded)

@@ -224,6 +224,18 @@ def test_of_continuation_and_resume_filter_the_one_further_on_counts(spread):
     assert queries.rows(spread, sent, scope=scope, token=token, resumeFilter=early) == rows[4:]
 
 
+@pytest.mark.parametrize("direction", ["ASC", "DESC"])
+def test_pages_from_a_resume_filter_with_a_long_value_end(container, direction):
+    for n in range(9):
+        container.create({"id": str(n), "pk": "a", "long": "x" * 3000 + str(n % 3)}).expect(201)
+    sent = rewritten(container, f"SELECT VALUE c.id FROM c ORDER BY c.long {direction}")
+    rows = queries.rows(container, sent, scope=cf.of_range("0"))
+    resume = {"value": ["x" * 3000 + "1"], "exclude": False}
+    assert queries.rows(container, sent, scope=cf.of_range("0"), size=1, resumeFilter=resume, pages_max=20) == rows[3:]
+    later = {"value": ["x" * 3000 + "1"], "exclude": True}
+    assert queries.rows(container, sent, scope=cf.of_range("0"), size=1, resumeFilter=later, pages_max=20) == rows[6:]
+
+
 @pytest.mark.parametrize("resume", [1, "x", [], {}, {"value": 1}, {"value": [1, 2, 3]}, {"value": [1], "rid": "nonsense"}])
 def test_resume_filters_that_do_not_fit_are_400(spread, resume):
     queries.send(spread, rewritten(spread, "SELECT c.id FROM c ORDER BY c.n"), scope=cf.of_range("0"), resumeFilter=resume).expect(400)

@@ -54,7 +54,6 @@ function runFile(file, onlyList) {
   const mocha = new Mocha({
     timeout: TEST_MS_MAX,
     reporter: class {},
-    rootHooks: file === "sessionTests.js" ? { beforeEach: deleteSessionDatabase } : {},
   });
   mocha.addFile(path.join(PACKAGE_TESTS, file));
   mocha.loadFiles();
@@ -84,20 +83,6 @@ function runFile(file, onlyList) {
     .on("fail", (test, error) =>
       test.type === "hook" ? lost(test, error) : settle(test, "failed", error),
     );
-}
-
-/**
- * The session tests find the database of the test before them by a query. Until Orrery answers
- * queries they would all but the first fail because of what it left behind.
- */
-function deleteSessionDatabase(done) {
-  const { DocumentClient } = require("documentdb");
-  const client = new DocumentClient(process.env.ACCOUNT_HOST, {
-    masterKey: process.env.ACCOUNT_KEY,
-  });
-  client.deleteDatabase("dbs/sessionTestDB", (error) =>
-    done(error && error.code !== 404 ? new Error(error.body) : undefined),
-  );
 }
 
 // ── In the parent.

@@ -1,0 +1,66 @@
+#include "protocol/query_continuation.h"
+
+#include <algorithm>
+
+#include <gtest/gtest.h>
+
+namespace orrery {
+namespace {
+
+QueryPosition longest() {
+  const Epk epk{std::string(kBoundaryBytesMax, '\xFF')};
+  QueryPosition position;
+  position.query = ~0ull;
+  position.at = {epk, {~0ull}, epk, ReadFeedPosition::Rest{epk, {~0ull}}};
+  position.skipped = position.emitted = ~0ull;
+  position.key = std::string(kQueryKeyBytesMax, '\xFF');
+  position.cut_rows = position.cut_hash = ~0ull;
+  position.partial = position.other_partial = {~0ull};
+  position.partial_rows = position.other_partial_rows = ~0u;
+  position.suspended = ~0ull;
+  return position;
+}
+
+TEST(QueryContinuation, CarriesAPosition) {
+  QueryPosition position;
+  EXPECT_EQ(decode_query_continuation(encode_continuation(position)).value(), position);
+  position.query = 17;
+  position.at.after = DocumentNumber{42};
+  EXPECT_EQ(decode_query_continuation(encode_continuation(position)).value(), position);
+  position.key = "";
+  position.emitted = 3;
+  EXPECT_EQ(decode_query_continuation(encode_continuation(position)).value(), position);
+  position.partial = DocumentNumber{43};
+  position.partial_rows = 2;
+  EXPECT_EQ(decode_query_continuation(encode_continuation(position)).value(), position);
+  position.partial_rows = 0;
+  position.partial = {};
+  position.other_partial = DocumentNumber{44};
+  position.other_partial_rows = 1;
+  EXPECT_EQ(decode_query_continuation(encode_continuation(position)).value(), position);
+  position.cut_rows = 5;
+  position.cut_hash = 6;
+  EXPECT_EQ(decode_query_continuation(encode_continuation(position)).value(), position);
+  EXPECT_EQ(decode_query_continuation(encode_continuation(longest())).value(), longest());
+}
+
+TEST(QueryContinuation, IsShortAsciiWithoutSpaces) {
+  const std::string token = encode_continuation(longest());
+  EXPECT_LT(token.size(), 1024u);
+  EXPECT_TRUE(std::ranges::all_of(token, [](char c) { return c > 0x20 && c < 0x7F; }));
+}
+
+TEST(QueryContinuation, RefusesForeignTokens) {
+  const std::string token = encode_continuation(longest());
+  for (const std::string& broken :
+       {std::string(), std::string("x"), token + "A", token.substr(1), token.substr(0, 40),
+        "A" + token.substr(1), encode_continuation(ReadFeedPosition{})}) {
+    const auto refused = decode_query_continuation(broken);
+    ASSERT_FALSE(refused) << broken;
+    EXPECT_EQ(refused.error().code(), ErrorCode::BadRequest);
+    EXPECT_TRUE(refused.error().message().starts_with("Invalid Continuation Token"));
+  }
+}
+
+}  // namespace
+}  // namespace orrery
