@@ -17,7 +17,7 @@
 #include "base/result.h"
 #include "index/reader.h"
 #include "json/path.h"
-#include "partition/document_cursor.h"
+#include "partition/log_walk.h"
 #include "protocol/ids.h"
 #include "query/vector_index.h"
 
@@ -78,10 +78,6 @@ class PartitionVectors {
   static constexpr std::size_t kRecentMax = 4096;
 
  private:
-  struct Change {
-    storage::LogPosition position;
-    DocumentNumber number;
-  };
   /// What the index itself says, at one moment.
   struct Answer {
     std::vector<DocumentNumber> similar;
@@ -91,9 +87,8 @@ class PartitionVectors {
   };
 
   std::optional<query::Floats> read(std::string_view document) const;
-  void take(storage::LogPosition position, DocumentNumber number,
-            const std::optional<query::Floats>& vector);
-  void remember(Change change);
+  void take(const index::Candidate& change, const std::optional<query::Floats>& vector);
+  void remember(const index::Candidate& change);
   std::optional<Answer> ask(const Wish& wish, const storage::Head& head);
   Result<std::optional<std::vector<index::Candidate>>> read_changes(
       const storage::Snapshot& snapshot, storage::LogPosition after);
@@ -110,10 +105,10 @@ class PartitionVectors {
   storage::LogPosition followed_to_{};
   bool is_complete_ = false;  // It has come to the end of the log, and is not far behind it.
   bool is_behind_ = true;
-  bool is_spent_ = false;      // No more room, or most of it is of documents that were deleted.
-  std::size_t removed_ = 0;    // Vectors that were replaced or removed.
-  std::deque<Change> recent_;  // The latest that were taken in.
-  Lsn remembered_since_{0};    // All changes after it are in recent_.
+  bool is_spent_ = false;    // No more room, or most of it is of documents that were deleted.
+  std::size_t removed_ = 0;  // Vectors that were replaced or removed.
+  std::deque<index::Candidate> recent_;  // The latest that were taken in.
+  Lsn remembered_since_{0};              // All changes after it are in recent_.
 };
 
 }  // namespace orrery::api

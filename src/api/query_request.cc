@@ -150,6 +150,32 @@ Result<QueryPosition> query_position(const Context& context, const query::Prepar
   return position;
 }
 
+query::RowPosition row_position(const QueryPosition& position) {
+  return {.skipped = position.skipped,
+          .emitted = position.emitted,
+          .key = position.key,
+          .cut_rows = position.cut_rows,
+          .cut_hash = position.cut_hash,
+          .partial = position.partial,
+          .partial_rows = position.partial_rows,
+          .other_partial = position.other_partial,
+          .other_partial_rows = position.other_partial_rows};
+}
+
+QueryPosition position_after(const query::PreparedQuery& query, const query::RowPosition& rows) {
+  return {.query = query.hash(),
+          .at = {},
+          .skipped = rows.skipped,
+          .emitted = rows.emitted,
+          .key = rows.key,
+          .cut_rows = rows.cut_rows,
+          .cut_hash = rows.cut_hash,
+          .partial = rows.partial,
+          .partial_rows = rows.partial_rows,
+          .other_partial = rows.other_partial,
+          .other_partial_rows = rows.other_partial_rows};
+}
+
 Result<std::optional<QueryPosition>> resume_position(const json::Value& filter,
                                                      const query::PreparedQuery& query) {
   if (filter.is_undefined() || filter.is_null()) return std::optional<QueryPosition>();

@@ -7,6 +7,7 @@
 
 #include "api/addressing.h"
 #include "api/pieces.h"
+#include "api/query_request.h"
 #include "api/suspended_queries.h"
 #include "api/vector_search.h"
 #include "partition/document_cursor.h"
@@ -42,7 +43,7 @@ class Run final : public SuspendedQuery {
         job_(job),
         vectors_(VectorSearch::of(services.vector_indexes, job_.container->definition, job_.query,
                                   job_.limits.rows_max)),
-        execution_(job.query, job.limits, rows_from(position())) {}
+        execution_(job.query, job.limits, row_position(position())) {}
 
   /// False when its time was up before all documents were read that the page needs.
   Result<bool> read(const std::function<bool()>& is_cancelled) {
@@ -157,18 +158,6 @@ class Run final : public SuspendedQuery {
     return is_ahead ? *filter : job_.from;
   }
 
-  static query::RowPosition rows_from(const QueryPosition& at) {
-    return {.skipped = at.skipped,
-            .emitted = at.emitted,
-            .key = at.key,
-            .cut_rows = at.cut_rows,
-            .cut_hash = at.cut_hash,
-            .partial = at.partial,
-            .partial_rows = at.partial_rows,
-            .other_partial = at.other_partial,
-            .other_partial_rows = at.other_partial_rows};
-  }
-
   bool is_stream() const {
     return job_.query->shape() == PreparedQuery::Shape::Stream && !job_.query->inner();
   }
@@ -225,7 +214,7 @@ class Run final : public SuspendedQuery {
     if (is_ordered && position().key && !job_.query->inner() && !job_.query->tree().is_distinct) {
       scope.from_key = *position().key;
     }
-    if (vectors_ && rows_from(position()) == query::RowPosition{}) scope.vectors = &*vectors_;
+    if (vectors_ && row_position(position()) == query::RowPosition{}) scope.vectors = &*vectors_;
     return DocumentWalk::open(scope, reader(), job_.access);
   }
 
@@ -261,17 +250,7 @@ class Run final : public SuspendedQuery {
 
   void set_next() {
     const query::RowPosition& rows = execution_.position();
-    QueryPosition next{.query = job_.query->hash(),
-                       .at = {},
-                       .skipped = rows.skipped,
-                       .emitted = rows.emitted,
-                       .key = rows.key,
-                       .cut_rows = rows.cut_rows,
-                       .cut_hash = rows.cut_hash,
-                       .partial = rows.partial,
-                       .partial_rows = rows.partial_rows,
-                       .other_partial = rows.other_partial,
-                       .other_partial_rows = rows.other_partial_rows};
+    QueryPosition next = position_after(*job_.query, rows);
     if (is_stream()) {
       if (!pieces_.empty()) next.at = position_in(pieces_, last_piece_, last_number_);
     } else if (job_.query->shape() == PreparedQuery::Shape::Ordered && rows.key &&

@@ -35,16 +35,7 @@ Result<http::Response> query_list(Context& context, std::string_view parent_rid,
   ORRERY_TRY(const auto size, page_size(context, kQueryPageDefault));
   query::PageLimits limits;
   limits.rows_max = size.value_or(UINT32_MAX);
-  query::Execution execution(query, limits,
-                             {.skipped = from.skipped,
-                              .emitted = from.emitted,
-                              .key = from.key,
-                              .cut_rows = from.cut_rows,
-                              .cut_hash = from.cut_hash,
-                              .partial = from.partial,
-                              .partial_rows = from.partial_rows,
-                              .other_partial = from.other_partial,
-                              .other_partial_rows = from.other_partial_rows});
+  query::Execution execution(query, limits, row_position(from));
   const bool is_stream = query->shape() == query::PreparedQuery::Shape::Stream && !query->inner();
   DocumentNumber last = from.at.after;
   bool has_read_all = true;
@@ -73,18 +64,7 @@ Result<http::Response> query_list(Context& context, std::string_view parent_rid,
   response.add(headers::kItemCount.text, execution.count());
   const bool is_at_end = execution.is_over() || (is_stream && has_read_all);
   if (!is_at_end) {
-    const query::RowPosition& rows = execution.position();
-    QueryPosition next{.query = query->hash(),
-                       .at = {},
-                       .skipped = rows.skipped,
-                       .emitted = rows.emitted,
-                       .key = rows.key,
-                       .cut_rows = rows.cut_rows,
-                       .cut_hash = rows.cut_hash,
-                       .partial = rows.partial,
-                       .partial_rows = rows.partial_rows,
-                       .other_partial = rows.other_partial,
-                       .other_partial_rows = rows.other_partial_rows};
+    QueryPosition next = position_after(*query, execution.position());
     next.at.after = is_stream ? last : execution.last_number();
     response.add(headers::kContinuation.text, encode_continuation(next));
   }

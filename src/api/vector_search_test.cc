@@ -443,7 +443,7 @@ TEST_F(VectorSearchTest, AQueryWithAnOlderSnapshotSeesWhatWasThere) {
 }
 
 TEST_F(VectorSearchTest, ASnapshotFromBeforeAllThatIsRememberedIsSearchedExactly) {
-  fill(1500);
+  fill(3000);
   const auto before = store_->snapshot();
   fill(PartitionVectors::kRecentMax + 1000);
   build();
@@ -479,6 +479,26 @@ TEST_F(VectorSearchTest, WhatIsWornIsBuiltAnew) {
   }
   EXPECT_EQ(indexes_.stats().indexes, 1U);
   EXPECT_GE(recall(kTop, 10), 0.9);
+}
+
+TEST_F(VectorSearchTest, AnIndexOfDocumentsThatAreGoneIsBuiltAnew) {
+  fill(4000);
+  build();
+  const std::size_t bytes = indexes_.stats().bytes;
+  for (int i = 0; i < 28; ++i) {
+    std::vector<partition::WriteOf> deletes;
+    for (int j = 0; j < 100; ++j) {
+      deletes.push_back({.kind = Write::Kind::Delete, .id = std::to_string(100 * i + j)});
+    }
+    write(std::move(deletes));
+  }
+  const Vector vector = random_vector();
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(ask(kTop, vector).report.way, Way::Scan);
+    settle();
+  }
+  EXPECT_EQ(ask(kTop, vector).report.way, Way::VectorIndex);
+  EXPECT_LT(indexes_.stats().bytes, bytes);
 }
 
 // ── memory ───────────────────────────────────────────────────────────────────────────────────────

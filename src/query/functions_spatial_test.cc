@@ -412,6 +412,15 @@ TEST(Spatial, ALineIsWithinALineThatItLiesOn) {
   }
 }
 
+TEST(Spatial, ALineIsNotAtTheOtherEndOfTheEarth) {
+  const std::string way = line("[180,90],[175.8,23.3]");
+  EXPECT_EQ(said("ST_INTERSECTS", point(0, -90), way), "false");
+  EXPECT_EQ(said("ST_INTERSECTS", way, point(0, -90)), "false");
+  EXPECT_EQ(said("ST_WITHIN", point(-180, -90), way), "false");
+  EXPECT_GT(number("ST_DISTANCE", point(0, -90), way), 1e7);
+  EXPECT_EQ(said("ST_INTERSECTS", point(0, 90), way), "true");
+}
+
 TEST(Spatial, ALineThatIsOnlyOnTheBorderIsNotWithin) {
   for (const bool is_planar : {true, false}) {
     const std::string area = box(0, 0, 10, 10);

@@ -306,6 +306,7 @@ std::optional<double> Geometry::distance(const Geometry& other) const {
 std::optional<bool> Geometry::is_within(const Geometry& other) const {
   using enum Outline::Kind;
   const Edges& edges = parts_->edges;
+  if (is_point_off_line(other)) return false;
   if (outline().kind == Line && other.outline().kind == Line) {
     return are_covered(edges, other.parts_->edges);
   }
@@ -320,7 +321,16 @@ std::optional<bool> Geometry::is_within(const Geometry& other) const {
       parts_->shape, other.parts_->shape);
 }
 
+bool Geometry::is_point_off_line(const Geometry& other) const {
+  using enum Outline::Kind;
+  const Edges& edges = parts_->edges;
+  if (edges.is_planar() || outline().kind != Point || other.outline().kind != Line) return false;
+  double metres = 1;
+  return other.parts_->edges.nearest(edges.all()[0].begin, metres) == nullptr;
+}
+
 std::optional<bool> Geometry::intersects(const Geometry& other) const {
+  if (is_point_off_line(other) || other.is_point_off_line(*this)) return false;
   return std::visit([](const auto& a, const auto& b) { return asked(a, b, Intersects()); },
                     parts_->shape, other.parts_->shape);
 }

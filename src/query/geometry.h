@@ -41,6 +41,9 @@ class Geometry {
  private:
   struct Parts;
   explicit Geometry(std::unique_ptr<const Parts> parts);
+  /// Whether this is a place on the earth, and the other one a line that is nowhere near it. Boost
+  /// takes the end of a line for the place at the other end of the earth.
+  bool is_point_off_line(const Geometry& other) const;
   std::unique_ptr<const Parts> parts_;
 };
 

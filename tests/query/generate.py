@@ -11,7 +11,8 @@ from tree import (Aggregate, ArrayOf, Between, Binary, Call, Conditional, Elemen
                   Parameter, Query, Source, Subquery, Unary)
 from values import UNDEFINED
 
-STRINGS = ["", "a", "ab", "abc", "b", "ba", "Ab", "z", "Zoo", "é", "Ж 1", "a b", " a ", "12", "true", "[1]", "x%y", "_", "1.5", "bab"]
+STRINGS = ["", "a", "ab", "abc", "b", "ba", "Ab", "z", "Zoo", "é", "Ж 1", "a b", " a ", "12", "true", "[1]",
+           "x%y", "_", "1.5", "bab"]
 INTEGERS = [0, 1, 2, 3, 4, 5, -1, -2, 10, 100]
 DOUBLES = [0.5, 1.0, 1.5, 2.25, -0.25, 3.75, -2.0, 1e10]
 LARGE = [2**53, 2**53 + 1, 2**53 - 1, -2**53 - 1, 2**63 - 1, -2**62, 1e18, 1e300, -1e300, 2**62 + 1]
@@ -222,7 +223,8 @@ class Queries:
         pools = {"n": INTEGERS + DOUBLES, "i": INTEGERS[:6], "p": INTEGERS, "s": STRINGS, "q": STRINGS, "big": LARGE,
                  "odd name": STRINGS, "b": [True, False], "g": GROUPS, "id": [f"d{n}" for n in range(30)]}
         if name not in pools or self.chance.random() < 0.08:
-            return pick([None, True, False, pick(INTEGERS), pick(DOUBLES), pick(STRINGS), [pick(INTEGERS)], {"p": pick(INTEGERS)}])
+            return pick([None, True, False, pick(INTEGERS), pick(DOUBLES), pick(STRINGS), [pick(INTEGERS)],
+                         {"p": pick(INTEGERS)}])
         return pick(pools[name])
 
     def condition(self, paths, depth):
@@ -237,7 +239,7 @@ class Queries:
                 return Unary("NOT", self.condition(paths, depth - 1))
             return Conditional(*(self.condition(paths, depth - 1) for _ in range(3)))
         kinds = [self.comparison, self.comparison, self.comparison, self.in_list, self.between, self.type_check, self.text_test,
-                 self.in_array, self.exists, self.bare, self.computed]
+                 self.in_array, self.exists, self.bare, self.computed, self.large]
         return chance.choice(kinds)(paths)
 
     def comparison(self, paths):
@@ -297,6 +299,12 @@ class Queries:
     def computed(self, paths):
         return Binary(self.chance.choice(COMPARISONS), self.number(paths, 2), self.number(paths, 1))
 
+    def large(self, paths):
+        """Sums at the ends of int64. Their products would not be finite."""
+        operand = self.chance.choice([path for path in paths if step_name(path) == "big"] or [Literal(self.chance.choice(LARGE))])
+        moved = Binary(self.chance.choice("+-"), operand, Literal(self.chance.choice(INTEGERS)))
+        return Binary(self.chance.choice(COMPARISONS), moved, self.constant(self.chance.choice(LARGE)))
+
     def collection(self, paths):
         arrays = [path for path in paths if step_name(path) in ("a", "k")]
         return self.chance.choice(arrays) if arrays else paths[0]
@@ -349,7 +357,7 @@ class Queries:
         chance = self.chance
         numeric = [path for path in paths if step_name(path) in ("n", "i", "p")] or paths
         if depth == 0 or chance.random() < 0.25:
-            path = chance.choice([*numeric, *numeric, *paths])
+            path = chance.choice([*numeric, *numeric, *(path for path in paths if step_name(path) != "big")])
             return path if chance.random() < 0.7 else Literal(chance.choice([*INTEGERS, *DOUBLES]))
         roll = chance.random()
         if roll < 0.45:

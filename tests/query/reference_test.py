@@ -6,8 +6,8 @@ import unittest
 
 import generate
 import reference
-from tree import (Aggregate, ArrayOf, Between, Binary, Call, Conditional, In, Like, Literal, Member, Name, ObjectOf, Query, Source,
-                  Subquery, Unary, to_sql)
+from tree import (Aggregate, ArrayOf, Between, Binary, Call, Conditional, In, Like, Literal, Member, Name, ObjectOf, Query,
+                  Source, Subquery, Unary, to_sql)
 from values import UNDEFINED, canonical, same_sequence
 
 PLANETS = [{"id": "1", "name": "Mars", "moons": 2, "rocky": True, "tags": ["red", "dusty"]},
@@ -61,7 +61,8 @@ class Reference(unittest.TestCase):
     def test_numbers_are_int64_and_doubles(self):
         self.assertValues([binary("+", 2**53 + 1, 1)], [2**53 + 2])
         self.assertIsInstance(binary("+", 2**63 - 1, 1), float)
-        self.assertValues([binary("%", -7, 3), binary("/", 5, 2), binary("|", 6, 3), binary(">>>", -1, 0)], [-1, 2.5, 7, 2**32 - 1])
+        self.assertValues([binary("%", -7, 3), binary("/", 5, 2), binary("|", 6, 3), binary(">>>", -1, 0)],
+                          [-1, 2.5, 7, 2**32 - 1])
         self.assertEqual(value(Unary("~", Literal(130679749712577953))), -1022657953)
 
     def test_undefined_disappears(self):
