@@ -3,32 +3,16 @@
 // from with_server.py; see README.md.
 
 import assert from "node:assert/strict";
-import { readFile } from "node:fs/promises";
 import { before, describe, it } from "node:test";
 import { CosmosClient } from "@azure/cosmos";
 import { ENDPOINT, KEY, operate, ownDatabase } from "./orrery_requests.mjs";
+import { CLASSES, assertRows, named, spec } from "./query_classes.js";
 
-const CLASSES = JSON.parse(
-  await readFile(new URL("query_classes.json", import.meta.url), "utf8"),
-);
 const PAGES_MAX = 1000;
 const RANGE_ID = "x-ms-documentdb-partitionkeyrangeid";
 // What the client itself gets wrong when it puts the ranges' answers together: MIN forgets what it had when a range has
 // no values, and COUNTIF, which it announces, is not among its aggregates.
 const WRONG_IN_CLIENT = ["MIN", "COUNTIF"];
-
-/** The names of an object's members in one order, so that texts of equal values are equal. */
-const canonical = (value) =>
-  JSON.stringify(value, (_, each) =>
-    each && typeof each === "object" && !Array.isArray(each)
-      ? Object.fromEntries(Object.entries(each).sort(([a], [b]) => (a < b ? -1 : 1)))
-      : each,
-  );
-
-function assertRows(actual, expected, isOrdered, message) {
-  const arrange = (rows) => (isOrdered ? rows.map(canonical) : rows.map(canonical).sort());
-  assert.deepEqual(arrange(actual), arrange(expected), message);
-}
 
 /** The rows of an iterator, page after page. */
 async function drain(iterator) {
@@ -41,8 +25,6 @@ async function drain(iterator) {
   return rows;
 }
 
-const spec = ({ query, parameters }) => ({ query, parameters: parameters ?? [] });
-const named = (name) => CLASSES.queries.find((each) => each.name === name);
 const policy = { indexingPolicy: { compositeIndexes: CLASSES.compositeIndexes } };
 
 describe("queries of @azure/cosmos", () => {

@@ -7,7 +7,7 @@ const assert = require("node:assert/strict");
 const { randomUUID } = require("node:crypto");
 const { after, before, describe, it } = require("node:test");
 const { DocumentClient } = require("documentdb");
-const CLASSES = require("./query_classes.json");
+const { CLASSES, assertRows, named, spec } = require("./query_classes.js");
 
 const ENDPOINT = required("ORRERY_ENDPOINT_HTTPS");
 const KEY = required("ORRERY_KEY");
@@ -30,21 +30,6 @@ const call = (object, method, ...values) =>
         : resolve([result, headers]),
     );
   });
-
-const canonical = (value) =>
-  JSON.stringify(value, (_, each) =>
-    each && typeof each === "object" && !Array.isArray(each)
-      ? Object.fromEntries(Object.entries(each).sort(([a], [b]) => (a < b ? -1 : 1)))
-      : each,
-  );
-
-function assertRows(actual, expected, isOrdered, message) {
-  const arrange = (rows) => (isOrdered ? rows.map(canonical) : rows.map(canonical).sort());
-  assert.deepEqual(arrange(actual), arrange(expected), message);
-}
-
-const spec = ({ query, parameters }) => ({ query, parameters: parameters ?? [] });
-const named = (name) => CLASSES.queries.find((each) => each.name === name);
 
 describe("queries of documentdb", () => {
   let database;
