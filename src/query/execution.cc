@@ -388,14 +388,22 @@ class Execution::Impl {
     std::string key;
     Value scratch;
     for (const OrderItem& item : tree_.order_by) {
-      const Value& value = evaluate(*item.expression, frame_, scratch);
-      if (is_descending(item)) {
-        json::append_sort_key_descending(key, value);
-      } else {
-        json::append_sort_key(key, value);
-      }
+      append_order_key(key, item, evaluate(*item.expression, frame_, scratch));
     }
     return key;
+  }
+
+  static void append_order_key(std::string& key, const OrderItem& item, const Value& value) {
+    const bool is_descending =
+        item.is_score ? item.is_largest_first : item.is_descending.value_or(false);
+    if (is_descending) {
+      json::append_sort_key_descending(key, value);
+    } else if (item.is_score && value.is_undefined()) {
+      // What has no score is not the most similar, but the least: it comes after all that have.
+      key.push_back('\xFF');
+    } else {
+      json::append_sort_key(key, value);
+    }
   }
 
   /// Of equal rows the first one counts, which may come last: all of them have to be kept. Where
@@ -422,10 +430,6 @@ class Execution::Impl {
   void drop(std::set<WaitingRow>::iterator row) {
     waiting_bytes_ -= row->memory();
     waiting_.erase(row);
-  }
-
-  bool is_descending(const OrderItem& item) const {
-    return item.is_score ? item.is_largest_first : item.is_descending.value_or(false);
   }
 
   /// An earlier page has ended at or after this row.
@@ -536,12 +540,7 @@ class Execution::Impl {
       if (value.is_undefined()) continue;
       GroupRow row;
       for (const OrderItem& item : tree_.order_by) {
-        const Value by = groups_->evaluate_in(*group, *item.expression, frame_);
-        if (is_descending(item)) {
-          json::append_sort_key_descending(row.key, by);
-        } else {
-          json::append_sort_key(row.key, by);
-        }
+        append_order_key(row.key, item, groups_->evaluate_in(*group, *item.expression, frame_));
       }
       row.key += key;
       row.value = std::move(value);

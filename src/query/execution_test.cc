@@ -168,6 +168,19 @@ TEST(ExecutionTest, OrderIsOfTypesThenOfValuesThenOfDocuments) {
               ElementsAre(R"("1")", R"("3")"));
 }
 
+TEST(ExecutionTest, WhatHasNoVectorIsLeastSimilar) {
+  const Documents documents = {R"({"id":"none"})", R"({"id":"far","v":[9,9]})",
+                               R"({"id":"near","v":[1,0]})"};
+  EXPECT_THAT(rows_of("SELECT TOP 3 VALUE c.id FROM c ORDER BY VectorDistance(c.v, [0, 0], false, "
+                      "{'distanceFunction': 'euclidean'})",
+                      documents),
+              ElementsAre(R"("near")", R"("far")", R"("none")"));
+  EXPECT_THAT(rows_of("SELECT TOP 3 VALUE c.id FROM c ORDER BY VectorDistance(c.v, [1, 0], false, "
+                      "{'distanceFunction': 'cosine'})",
+                      documents),
+              ElementsAre(R"("near")", R"("far")", R"("none")"));
+}
+
 TEST(ExecutionTest, RowsOfOneDocumentStayTogetherInOrder) {
   EXPECT_THAT(rows_of("SELECT c.id, p.n FROM c JOIN p IN c.planets ORDER BY c.mag DESC", kStars),
               ElementsAre(R"({"id":"5","n":"c"})", R"({"id":"5","n":"b"})", R"({"id":"5","n":"d"})",
