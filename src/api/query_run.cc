@@ -220,6 +220,8 @@ class Run final : public SuspendedQuery {
 
   Result<> take(const std::function<bool()>& is_cancelled) {
     const DocumentNumber number = walk_->number();
+    const bool is_due = ++looked_at_ % kDeadlineInterval == 0;
+    if (is_due && is_cancelled()) return cancelled();
     if (execution_.wants_remembering() && number <= pieces_[at_].after) {
       execution_.remember(walk_->text(), number);
       return {};
@@ -229,16 +231,16 @@ class Run final : public SuspendedQuery {
         is_page_done_ = is_piece_done_ = true;
         return {};
       case Execution::Next::PieceDone:
-        is_piece_done_ = walk_->is_in_order();
-        return {};
+        if (walk_->is_in_order()) {
+          is_piece_done_ = true;
+          return {};
+        }
+        break;
       case Execution::Next::More:
         break;
     }
     last_number_ = number;
-    if (++looked_at_ % kDeadlineInterval == 0) {
-      if (is_cancelled()) return cancelled();
-      if (Clock::now() > deadline_) is_out_of_time_ = is_piece_done_ = true;
-    }
+    if (is_due && Clock::now() > deadline_) is_out_of_time_ = is_piece_done_ = true;
     const bool is_full = is_stream() && execution_.count() >= job_.limits.rows_max;
     if (is_full && ++looked_ahead_ > kLookAheadMax) is_page_done_ = is_piece_done_ = true;
     if (is_out_of_time_ && is_stream()) is_page_done_ = true;
