@@ -1,18 +1,13 @@
 #include "api/change_feed.h"
 
 #include <map>
-#include <memory>
 #include <string>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "api/document_request.h"
-#include "api/feed_push.h"
 #include "api/test_request.h"
-#include "feed/live_map.h"
-#include "feed/reader.h"
-#include "partition/test_environment.h"
+#include "api/test_services.h"
 #include "protocol/headers.h"
 
 namespace orrery::api {
@@ -23,43 +18,6 @@ using testing::StartsWith;
 
 class ChangeFeedTest : public testing::Test {
  protected:
-  ChangeFeedTest() {
-    catalog = std::move(catalog::Catalog::open(home.environment(), make_rules).value());
-    home.committer().start();
-    const auto database = catalog->create_database("d", {}).value();
-    const auto make = [&](const std::string& id, const std::string& key, std::int64_t units) {
-      auto definition = ContainerDefinition::create(
-          Json::parse(R"({"id":")" + id + "\"" + key + "}"), "2020-07-15");
-      catalog::Throughput throughput;
-      throughput.manual = units;
-      return catalog->create_container(database->rid, std::move(*definition), throughput).value();
-    };
-    single = make("single", kHashKey, 400);
-    several = make("several", kMultiHashKey, 12'000);
-    services.reset(new Services{*catalog,
-                                home.store(),
-                                blocking,
-                                scans,
-                                blocking,
-                                home.clock(),
-                                page_ahead,
-                                reader,
-                                push,
-                                "",
-                                "",
-                                {},
-                                {}});
-  }
-  ~ChangeFeedTest() override {
-    catalog->stop();
-    home.committer().stop();
-    blocking.join();
-    services.reset();
-    single.reset();
-    several.reset();
-    catalog.reset();
-  }
-
   static TestRequest incremental() {
     TestRequest request;
     request.header(headers::kAIm, "Incremental feed");
@@ -78,17 +36,9 @@ class ChangeFeedTest : public testing::Test {
     return {made.error().code(), made.error().message()};
   }
 
-  partition::TestEnvironment home;
-  boost::asio::thread_pool blocking{1};
-  BackgroundPool scans{1, [] { return false; }};
-  feed::LiveMaps live_maps{home.store(), blocking};
-  feed::Reader reader{home.store(), live_maps};
-  FeedPush push{blocking};
-  PageAhead page_ahead;
-  std::unique_ptr<catalog::Catalog> catalog;
-  catalog::ContainerPtr single;
-  catalog::ContainerPtr several;
-  std::unique_ptr<Services> services;
+  TestServices services;
+  catalog::ContainerPtr single = services.create_container("single", kHashKey);
+  catalog::ContainerPtr several = services.create_container("several", kMultiHashKey, 12'000);
 };
 
 TEST_F(ChangeFeedTest, TheModeIsReadInAnyCase) {

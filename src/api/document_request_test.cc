@@ -5,12 +5,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <boost/asio/thread_pool.hpp>
 
-#include "api/feed_push.h"
 #include "api/test_request.h"
-#include "catalog/catalog.h"
-#include "partition/test_environment.h"
+#include "api/test_services.h"
 #include "protocol/headers.h"
 #include "protocol/resource_path.h"
 
@@ -239,34 +236,6 @@ TEST_F(RequiredKeyTest, AContainerWithoutAKeyTakesNoneInAnySpelling) {
 
 class PointTargetTest : public testing::Test {
  protected:
-  PointTargetTest() {
-    catalog = std::move(catalog::Catalog::open(home.environment(), make_rules).value());
-    home.committer().start();
-    const auto database = catalog->create_database("d", {}).value();
-    container =
-        catalog->create_container(database->rid, test_container(kHashKey)->definition, {}).value();
-    services.reset(new Services{*catalog,
-                                home.store(),
-                                blocking,
-                                scans,
-                                blocking,
-                                home.clock(),
-                                page_ahead,
-                                reader,
-                                push,
-                                "",
-                                "",
-                                {},
-                                {}});
-  }
-  ~PointTargetTest() override {
-    catalog->stop();
-    home.committer().stop();
-    services.reset();
-    container.reset();
-    catalog.reset();
-  }
-
   Result<PointTarget> target(const std::string& path) {
     TestRequest request("GET", path);
     request.header(headers::kPartitionKey, R"(["x"])");
@@ -279,16 +248,8 @@ class PointTargetTest : public testing::Test {
     return found;
   }
 
-  partition::TestEnvironment home;
-  boost::asio::thread_pool blocking{1};
-  BackgroundPool scans{1, [] { return false; }};
-  feed::LiveMaps live_maps{home.store(), blocking};
-  feed::Reader reader{home.store(), live_maps};
-  FeedPush push{blocking};
-  PageAhead page_ahead;
-  std::unique_ptr<catalog::Catalog> catalog;
-  catalog::ContainerPtr container;
-  std::unique_ptr<Services> services;
+  TestServices services;
+  catalog::ContainerPtr container = services.create_container("c", kHashKey);
 };
 
 TEST_F(PointTargetTest, ADocumentIsAddressedByName) {

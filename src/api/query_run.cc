@@ -19,8 +19,6 @@ using Clock = std::chrono::steady_clock;
 using query::Execution;
 using query::PreparedQuery;
 
-/// A page that has found little by then ends, and says where to go on.
-constexpr std::chrono::milliseconds kPageTimeMax{1000};
 /// The clock is looked at once in so many documents.
 constexpr std::size_t kDeadlineInterval = 64;
 /// A full page looks on for so many documents whether there is another row: most queries end here.
@@ -48,7 +46,7 @@ class Run final : public SuspendedQuery {
   /// False when its time was up before all documents were read that the page needs.
   Result<bool> read(const std::function<bool()>& is_cancelled) {
     const auto begun = Clock::now();
-    deadline_ = begun + kPageTimeMax;
+    deadline_ = begun + job_.time_max;
     if (std::exchange(is_out_of_time_, false)) is_piece_done_ = false;
     if (!snapshot_) ORRERY_TRY(begin());
     if (job_.query->reads_documents()) ORRERY_TRY(read_pieces(is_cancelled));

@@ -30,6 +30,8 @@ struct QueryJob {
   std::optional<QueryPosition> resume_filter;
   query::PageLimits limits;
   AccessChoice choice = AccessChoice::Auto;
+  /// A page that has found little by then ends, and says where to go on.
+  std::chrono::milliseconds time_max{1000};
   std::string target;  ///< which part of the container the request names, as it names it
 };
 

@@ -1,0 +1,112 @@
+#include "api/query_run.h"
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "api/suspended_queries.h"
+#include "api/test_request.h"
+#include "api/test_services.h"
+#include "query/prepared.h"
+
+namespace orrery::api {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr int kDocuments = 500;
+
+/// Pages that have no time at all: each ends as soon as the clock is looked at.
+class QueryRunTest : public testing::Test {
+ protected:
+  QueryRunTest() {
+    services->suspended_queries = &suspended;
+    for (int i = 0; i < kDocuments; ++i) {
+      partition::Transaction transaction = partition::transaction_of(
+          {{.id = std::to_string(i), .members = "\"n\":" + std::to_string(i % 7)}});
+      EXPECT_TRUE(range().partition->submit_and_wait(std::move(transaction)));
+    }
+  }
+  ~QueryRunTest() override { suspended.stop(); }
+
+  const catalog::Range& range() const { return container->ranges.all()[0]; }
+
+  QueryJob job_of(const std::string& text) const {
+    QueryJob job;
+    job.container = container;
+    job.scope.ranges = {&range()};
+    job.query = query::PreparedQuery::prepare(text, {}, {}).value();
+    job.access = query::access_of(*job.query);
+    job.time_max = std::chrono::milliseconds(-1);
+    return job;
+  }
+
+  /// All rows; how many pages it took is in `pages`.
+  std::string rows_of(QueryJob job) {
+    std::string rows;
+    for (pages = 1;; ++pages) {
+      auto page = run_query_page(*services, job, [] { return false; });
+      EXPECT_TRUE(page) << page.error().message();
+      if (!page) return "";
+      if (page->count > 0 && !rows.empty()) rows += ',';
+      rows += page->rows;
+      if (!page->next) return rows;
+      job.from = *page->next;
+      if (forgets_between_pages) {
+        suspended.stop();
+        job.time_max = std::chrono::hours(1);
+      }
+    }
+  }
+
+  TestServices services;
+  SuspendedQueries suspended{services.blocking()};
+  catalog::ContainerPtr container = services.create_container("c", kHashKey);
+  bool forgets_between_pages = false;
+  int pages = 0;
+};
+
+TEST_F(QueryRunTest, RowsThatComeOneByOneAreShownWhenTheTimeIsUp) {
+  const std::string rows = rows_of(job_of("SELECT VALUE c.id FROM c"));
+  EXPECT_THAT(rows, HasSubstr(R"("0","1","2")"));
+  EXPECT_THAT(rows, HasSubstr(R"("499")"));
+  EXPECT_GT(pages, 5);
+}
+
+TEST_F(QueryRunTest, WhatMustSeeAllDocumentsGoesOnWhereItWas) {
+  EXPECT_EQ(rows_of(job_of("SELECT VALUE COUNT(1) FROM c")), "500");
+  EXPECT_GT(pages, 5);
+  EXPECT_EQ(rows_of(job_of("SELECT VALUE c.n FROM c GROUP BY c.n")), "0,1,2,3,4,5,6");
+  EXPECT_GT(pages, 5);
+  EXPECT_EQ(rows_of(job_of("SELECT TOP 3 VALUE c.n FROM c ORDER BY c.n DESC")), "6,6,6");
+  EXPECT_GT(pages, 5);
+}
+
+TEST_F(QueryRunTest, WhatIsNoLongerKeptBeginsAgain) {
+  forgets_between_pages = true;
+  EXPECT_EQ(rows_of(job_of("SELECT VALUE COUNT(1) FROM c")), "500");
+  EXPECT_EQ(pages, 2);
+}
+
+TEST_F(QueryRunTest, NothingIsLaidAsideWhereNobodyKeepsIt) {
+  services->suspended_queries = nullptr;
+  EXPECT_EQ(rows_of(job_of("SELECT VALUE COUNT(1) FROM c")), "500");
+  EXPECT_EQ(pages, 1);
+}
+
+TEST_F(QueryRunTest, AQueryEndsWhenItsClientHasGone) {
+  for (const auto* text : {"SELECT VALUE COUNT(1) FROM c", "SELECT VALUE c.id FROM c",
+                           "SELECT TOP 1 VALUE c.n FROM c ORDER BY c.n"}) {
+    QueryJob job = job_of(text);
+    job.time_max = std::chrono::hours(1);
+    const auto page = run_query_page(*services, job, [] { return true; });
+    ASSERT_FALSE(page) << text;
+    EXPECT_EQ(page.error().code(), ErrorCode::Unavailable);
+  }
+}
+
+}  // namespace
+}  // namespace orrery::api
