@@ -2,6 +2,7 @@
 
 #include "api/addressing.h"
 #include "api/handlers.h"
+#include "api/query_request.h"
 #include "api/reply.h"
 #include "api/resource_list.h"
 #include "api/throughput.h"
@@ -71,6 +72,7 @@ Async<http::Response> create(Services& services, Context& context) {
                 find_database(services, context.path, ErrorCode::OwnerNotFound));
   ORRERY_CO_TRY(const auto body, parse_resource_body(context.request.body));
   ORRERY_CO_TRY(auto definition, ContainerDefinition::create(body, context.api_version));
+  ORRERY_CO_TRY(check_computed_properties(definition));
   ORRERY_CO_TRY(auto throughput, requested_throughput(context));
   ORRERY_CO_TRY(auto container, co_await run_blocking(services.blocking, [&] {
                   return services.catalog.create_container(database->rid, std::move(definition),
@@ -127,8 +129,10 @@ Async<http::Response> replace(Services& services, Context& context) {
   ORRERY_CO_TRY(auto replaced, co_await run_blocking(services.blocking, [&] {
                   return services.catalog.replace_container(
                       container->rid, context.header(headers::kIfMatch),
-                      [&](const ContainerDefinition& current) {
-                        return current.replace(body, context.api_version);
+                      [&](const ContainerDefinition& current) -> Result<ContainerDefinition> {
+                        ORRERY_TRY(auto next, current.replace(body, context.api_version));
+                        ORRERY_TRY(check_computed_properties(next));
+                        return next;
                       });
                 }));
   context.charge = kMetadataWrite;

@@ -10,7 +10,7 @@
 #include "json/sort_key.h"
 #include "protocol/headers.h"
 #include "protocol/index_path.h"
-#include "query/lexer.h"
+#include "query/computed.h"
 
 namespace orrery::api {
 namespace {
@@ -94,12 +94,16 @@ query::Settings query_settings(const ContainerDefinition& definition) {
                 settings.vectors.push_back({std::move(*path), text_member(each, "distanceFunction"),
                                             text_member(each, "dataType")});
               });
-  if (const Json* computed = definition.member("computedProperties"); computed != nullptr) {
+  if (const Json* computed = definition.member("computedProperties")) {
     for (const Json& each : *computed) {
       settings.computed.push_back({text_member(each, "name"), text_member(each, "query")});
     }
   }
   return settings;
+}
+
+Result<> check_computed_properties(const ContainerDefinition& definition) {
+  return query::check_computed(query_settings(definition));
 }
 
 Result<> check_order_by(const query::PreparedQuery& query, const ContainerDefinition& definition) {

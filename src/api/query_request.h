@@ -27,6 +27,9 @@ Result<QueryBody> parse_query_body(const Context& context);
 /// What queries over the container stand on.
 query::Settings query_settings(const ContainerDefinition& definition);
 
+/// Whether queries could use what the definition says of them: its computed properties. BadRequest.
+Result<> check_computed_properties(const ContainerDefinition& definition);
+
 /// What the indexing policy refuses: ORDER BY of several paths without a composite index, and of a
 /// path that is not indexed.
 Result<> check_order_by(const query::PreparedQuery& query, const ContainerDefinition& definition);
