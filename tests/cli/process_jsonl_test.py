@@ -22,7 +22,11 @@ class JsonlTest(commands.CommandLineTest):
         """(id, etag) of all documents at rest. Whole lines only, at any time."""
         found = []
         for path in self.files():
-            text = path.read_text()
+            try:
+                text = path.read_text()
+            except FileNotFoundError:
+                # Whoever takes a lease over takes back a file that its checkpoint does not count.
+                continue
             self.assertTrue(text.endswith("\n"), path)
             for line in text.splitlines():
                 document = json.loads(line)
