@@ -70,12 +70,7 @@ void PartitionVectors::take(const Candidate& change, const std::optional<query::
   const bool is_added = vector && index_.add(number.value, *vector);
   if (!vector) index_.remove(number.value);
   if (index_.size() < before + (is_added ? 1 : 0)) ++removed_;
-  if (is_added) {
-    undefined_.erase(number.value);
-  } else {
-    undefined_.insert(number.value);
-  }
-  is_spent_ = index_.size() + undefined_.size() >= vectors_max_;
+  is_spent_ = index_.size() >= vectors_max_;
   followed_to_ = position;
   remember(change);
 }
@@ -118,16 +113,13 @@ std::optional<PartitionVectors::Answer> PartitionVectors::ask(const Wish& wish,
     is_spent_ = true;
     return std::nullopt;
   }
-  if (wish.with_undefined && undefined_.size() > kUndefinedMax) return std::nullopt;
   Answer answer;
   answer.followed_to = followed_to_;
   for (const Candidate& change : recent_) {
     if (change.position.lsn > head.lsn) answer.later.insert(change.number.value);
   }
-  answer.others = answer.later;
-  if (wish.with_undefined) answer.others.insert(undefined_.begin(), undefined_.end());
   for (const auto& found : index_.search(wish.vector, wish.count, kBreadth * wish.count)) {
-    if (!answer.others.contains(found.number)) answer.similar.emplace_back(found.number);
+    if (!answer.later.contains(found.number)) answer.similar.emplace_back(found.number);
   }
   return answer;
 }
@@ -174,7 +166,7 @@ Result<std::optional<PartitionVectors::Found>> PartitionVectors::find(
     for (const DocumentNumber number : answer->similar) {
       ORRERY_TRY(look_up(number, found.similar));
     }
-    for (const std::uint64_t number : answer->others) {
+    for (const std::uint64_t number : answer->later) {
       ORRERY_TRY(look_up(DocumentNumber{number}, found.others));
     }
     if (!deleted.empty()) forget(deleted, head.lsn);
@@ -187,7 +179,6 @@ void PartitionVectors::forget(const std::vector<DocumentNumber>& deleted, Lsn he
   for (const DocumentNumber number : deleted) {
     if (has_many_removed()) return;
     if (index_.remove(number.value)) ++removed_;
-    undefined_.erase(number.value);
     // To a query with an older snapshot they are still there.
     remember({number, {head, kIndexMax}});
   }

@@ -49,8 +49,6 @@ class PartitionVectors {
   struct Wish {
     std::span<const float> vector;
     std::size_t count;
-    /// Documents that have no such vector are wanted, too: they come first.
-    bool with_undefined = false;
   };
   struct Found {
     std::vector<index::Candidate> similar;  ///< up to `count`, in any order
@@ -72,8 +70,6 @@ class PartitionVectors {
   static constexpr std::size_t kChangesMax = 1000;
   /// So many are not worth following the log.
   static constexpr std::size_t kChangesMin = 50;
-  /// So many documents without a vector are read by each search that wants them.
-  static constexpr std::size_t kUndefinedMax = 1000;
   /// So many of the latest changes are remembered, for queries whose snapshots are older.
   static constexpr std::size_t kRecentMax = 4096;
 
@@ -81,8 +77,7 @@ class PartitionVectors {
   /// What the index itself says, at one moment.
   struct Answer {
     std::vector<DocumentNumber> similar;
-    std::unordered_set<std::uint64_t> others;  ///< changed after the snapshot, or without a vector
-    std::unordered_set<std::uint64_t> later;   ///< of these, those that were changed after it
+    std::unordered_set<std::uint64_t> later;  ///< changed after the snapshot
     storage::LogPosition followed_to;
   };
 
@@ -101,7 +96,6 @@ class PartitionVectors {
 
   mutable std::mutex mutex_;  // Guards everything below.
   query::VectorIndex index_;
-  std::unordered_set<std::uint64_t> undefined_;  // Documents whose distance is undefined.
   storage::LogPosition followed_to_{};
   bool is_complete_ = false;  // It has come to the end of the log, and is not far behind it.
   bool is_behind_ = true;

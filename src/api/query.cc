@@ -13,6 +13,7 @@
 #include "api/document_request.h"
 #include "api/feed_scope.h"
 #include "api/handlers.h"
+#include "api/index_advice.h"
 #include "api/query_rank.h"
 #include "api/query_reports.h"
 #include "api/query_request.h"
@@ -20,7 +21,6 @@
 #include "api/reply.h"
 #include "json/document_text.h"
 #include "protocol/headers.h"
-#include "query/parser.h"
 #include "query/plan.h"
 
 namespace orrery::api::documents {
@@ -48,16 +48,34 @@ Result<AccessChoice> access_choice(const Context& context) {
                            value.substr(0, 40)));
 }
 
+/// A query, and the key that its WHERE pins where the request names no part of the container.
+struct Understood {
+  query::PreparedQueryPtr query;
+  std::optional<PartitionKey> pinned_key;
+};
+
+Result<Understood> understand(const Context& context, const catalog::Container& container,
+                              const QueryBody& body, const query::Settings& settings) {
+  ORRERY_TRY(auto tree, query::parse_query(body.text));
+  Understood understood;
+  if (!has_target(context)) {
+    understood.pinned_key =
+        query::pinned_key(*tree, body.parameters, container.definition.partition_key(), settings);
+  }
+  ORRERY_TRY(understood.query,
+             query::PreparedQuery::prepare(std::move(tree), body.text, body.parameters, settings));
+  return understood;
+}
+
 /// The part of the container that the query is about: as the request says, or by the key that WHERE
 /// pins, or all of it if the request allows that.
 Result<FeedScope> query_scope(Context& context, const catalog::Container& container,
-                              const query::PreparedQuery& query, const query::Settings& settings) {
+                              const Understood& understood) {
   const auto& definition = container.definition.partition_key();
-  if (has_target(context) || definition.paths.empty() || !query.reads_documents()) {
+  if (has_target(context) || definition.paths.empty() || !understood.query->reads_documents()) {
     return feed_scope(context, container);
   }
-  ORRERY_TRY(const auto tree, query::Parser(query.text()).parse_query());
-  if (const auto key = query::pinned_key(*tree, query.parameters(), definition, settings)) {
+  if (const auto& key = understood.pinned_key) {
     KeyPlace place = place_of(container.definition, *key);
     FeedScope scope;
     scope.ranges.push_back(&route(context, place.epk));
@@ -84,8 +102,8 @@ std::function<bool()> when_client_leaves(Context& context) {
 }
 
 Result<QueryJob> make_job(Context& context, const catalog::ContainerPtr& container,
-                          const QueryBody& body, const query::PreparedQueryPtr& query,
-                          const query::Settings& settings) {
+                          const QueryBody& body, const Understood& understood) {
+  const auto& query = understood.query;
   ORRERY_TRY(check_order_by(*query, container->definition));
   ORRERY_TRY(const auto count_max, page_size(context, kPageDefault));
   QueryJob job;
@@ -93,7 +111,7 @@ Result<QueryJob> make_job(Context& context, const catalog::ContainerPtr& contain
   job.query = query;
   job.limits.rows_max = count_max.value_or(UINT32_MAX);
   ORRERY_TRY(job.choice, access_choice(context));
-  ORRERY_TRY(job.scope, query_scope(context, *container, *query, settings));
+  ORRERY_TRY(job.scope, query_scope(context, *container, understood));
   for (const catalog::Range* range : job.scope.ranges) ORRERY_TRY(check_session(context, *range));
   ORRERY_TRY(job.from, query_position(context, *query));
   ORRERY_TRY(job.resume_filter, resume_position(body.resume_filter, *query));
@@ -105,18 +123,30 @@ Result<QueryJob> make_job(Context& context, const catalog::ContainerPtr& contain
   return job;
 }
 
-/// Indexes that would help the query and that a range of it does not have yet.
-std::vector<IndexSpec> missing_indexes(const QueryJob& job) {
-  auto helpful = helpful_indexes(job.access, job.container->definition);
-  std::erase_if(helpful, [&](const IndexSpec& spec) {
-    const std::string text = spec.text();
-    return std::ranges::all_of(job.scope.ranges, [&](const catalog::Range* range) {
+/// How far the ranges of a query have the indexes that would help it.
+struct IndexState {
+  std::vector<IndexSpec> missing;  ///< that some range has not even begun
+  bool is_building = false;
+
+  bool is_ready() const { return missing.empty() && !is_building; }
+};
+
+IndexState index_state(const QueryJob& job) {
+  IndexState state;
+  for (IndexSpec& spec : helpful_indexes(job.access, job.container->definition)) {
+    bool is_missing = false;
+    for (const catalog::Range* range : job.scope.ranges) {
       const auto records = range->partition->indexes();
-      return records &&
-             std::ranges::find(*records, text, &storage::IndexRecord::spec) != records->end();
-    });
-  });
-  return helpful;
+      const auto* record = storage::find_index(records, spec.text());
+      if (record == nullptr) {
+        is_missing = true;
+      } else if (!record->is_complete()) {
+        state.is_building = true;
+      }
+    }
+    if (is_missing) state.missing.push_back(std::move(spec));
+  }
+  return state;
 }
 
 std::vector<std::string> texts_of(const std::vector<IndexSpec>& specs) {
@@ -140,18 +170,49 @@ std::vector<std::string> indexes_being_built(const QueryJob& job) {
 
 /// Whether it will not take long, as far as can be seen: it is about one key, or an index leads to
 /// what it wants.
-bool is_quick(const QueryJob& job) {
+bool is_quick(const QueryJob& job, const IndexState& indexes) {
   if (job.scope.partition_key || !job.query->reads_documents()) return true;
   const bool is_narrow =
       std::ranges::any_of(job.access.conditions, &query::PathCondition::is_equality) ||
       (!job.access.order.empty() && (job.query->tree().top || job.query->tree().limit));
-  return is_narrow && missing_indexes(job).empty() && indexes_being_built(job).empty();
+  return is_narrow && indexes.is_ready();
+}
+
+/// Whether to try a query on the event loop. Where the answer is mostly on the disk trying is a
+/// waste: each time that it fails it is left out twice as often.
+class BriefTries {
+ public:
+  bool is_due() {
+    if (waiting_ == 0) return true;
+    --waiting_;
+    return false;
+  }
+  void went(bool well) {
+    pause_ = well ? 0 : std::min(2 * pause_ + 1, kPauseMax);
+    waiting_ = pause_;
+  }
+
+ private:
+  static constexpr unsigned kPauseMax = 63;
+  unsigned pause_ = 0;
+  unsigned waiting_ = 0;
+};
+
+/// The page, where it can be had without leaving the event loop.
+std::optional<QueryPage> page_at_once(const Services& services, const QueryJob& job) {
+  thread_local BriefTries tries;
+  if (job.choice == AccessChoice::Index || !job.query->is_plain() || !tries.is_due()) {
+    return std::nullopt;
+  }
+  auto page = try_query_page(services, job);
+  tries.went(page.has_value());
+  return page;
 }
 
 /// What the query has read tells which indexes are worth building.
 void advise(const Services& services, const QueryJob& job, const QueryPage& page) {
   if (services.index_advisor == nullptr || services.index_keeper == nullptr) return;
-  auto missing = missing_indexes(job);
+  auto missing = index_state(job).missing;
   if (missing.empty()) return;
   index::Advisor::Observation observation{.container = job.container->rid_text,
                                           .documents = 0,
@@ -175,7 +236,7 @@ Result<> wait_for_indexes(const Services& services, const QueryJob& job,
   if (helpful.empty() || services.index_keeper == nullptr) return {};
   services.index_keeper->want(job.container->rid, texts_of(helpful));
   const auto deadline = Clock::now() + kIndexWaitMax;
-  while (!missing_indexes(job).empty() || !indexes_being_built(job).empty()) {
+  while (!index_state(job).is_ready()) {
     if (is_cancelled() || Clock::now() > deadline) {
       return Error(ErrorCode::Unavailable,
                    "The indexes that the query wants are not built yet: ask again, or leave out "
@@ -235,7 +296,7 @@ Result<> add_reports(http::Response& response, const Context& context, const Que
   ORRERY_TRY(const bool wants_explanation, context.flag(headers::kExplain));
   if (wants_explanation) {
     response.add(headers::kExplain.text,
-                 explanation(page, *job.query, missing_indexes(job), indexes_being_built(job)));
+                 explanation(page, *job.query, index_state(job).missing, indexes_being_built(job)));
   }
   return {};
 }
@@ -258,38 +319,49 @@ http::Response show(Context& context, const QueryJob& job, QueryPage& page) {
   return response;
 }
 
+/// The page, by another thread.
+Async<QueryPage> page_elsewhere(const Services& services, Context& context, const QueryJob& job,
+                                const query::Settings& settings, bool is_short) {
+  const auto is_cancelled = when_client_leaves(context);
+  const auto run = [&]() -> Result<QueryPage> {
+    if (job.choice == AccessChoice::Index) {
+      ORRERY_TRY(wait_for_indexes(services, job, is_cancelled));
+    }
+    return job.query->shape() == query::PreparedQuery::Shape::Ranked
+               ? run_ranked_page(services, job, settings, is_cancelled)
+               : run_query_page(services, job, is_cancelled);
+  };
+  // Long ones give way to writers, and to those that are not long.
+  if (is_short) co_return co_await run_blocking(services.blocking, run);
+  co_return co_await run_blocking(services.scans, run);
+}
+
 }  // namespace
 
 Async<http::Response> query(Services& services, Context& context) {
   ORRERY_CO_TRY(const auto container, find_container(services, context, ErrorCode::OwnerNotFound));
   ORRERY_CO_TRY(check_consistency(context));
   ORRERY_CO_TRY(context.flag(headers::kEnableScan));
-  ORRERY_CO_TRY(auto body, parse_query_body(context));
+  ORRERY_CO_TRY(const auto body, parse_query_body(context));
   const auto begun = Clock::now();
   const query::Settings settings = query_settings(container->definition);
-  ORRERY_CO_TRY(const auto prepared,
-                query::PreparedQuery::prepare(body.text, std::move(body.parameters), settings));
+  ORRERY_CO_TRY(const auto understood, understand(context, *container, body, settings));
   const auto compiled = Clock::now();
-  ORRERY_CO_TRY(auto job, make_job(context, container, body, prepared, settings));
+  ORRERY_CO_TRY(auto job, make_job(context, container, body, understood));
   const QueryTimes times{.compile = compiled - begun, .plan = Clock::now() - compiled};
 
   ORRERY_CO_TRY(auto refusal, refusal_with_plan(services, context, body, job, settings));
   if (refusal) co_return std::move(*refusal);
-  const auto is_cancelled = when_client_leaves(context);
-  const auto run = [&]() -> Result<QueryPage> {
-    if (job.choice == AccessChoice::Index) {
-      ORRERY_TRY(wait_for_indexes(services, job, is_cancelled));
-    }
-    return prepared->shape() == query::PreparedQuery::Shape::Ranked
-               ? run_ranked_page(services, job, settings, is_cancelled)
-               : run_query_page(services, job, is_cancelled);
-  };
-  // Long ones give way to writers, and to those that are not long.
-  ORRERY_CO_TRY(auto page, is_quick(job) ? co_await run_blocking(services.blocking, run)
-                                         : co_await run_blocking(services.scans, run));
-  advise(services, job, page);
-  auto response = show(context, job, page);
-  ORRERY_CO_TRY(add_reports(response, context, job, page, times));
+  const IndexState indexes = index_state(job);
+  const bool is_short = is_quick(job, indexes);
+  std::optional<QueryPage> page;
+  if (is_short) page = page_at_once(services, job);
+  if (!page) {
+    ORRERY_CO_TRY(page, co_await page_elsewhere(services, context, job, settings, is_short));
+  }
+  if (!indexes.missing.empty()) advise(services, job, *page);
+  auto response = show(context, job, *page);
+  ORRERY_CO_TRY(add_reports(response, context, job, *page, times));
   co_return response;
 }
 

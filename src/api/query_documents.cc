@@ -11,6 +11,8 @@
 #include "api/vector_search.h"
 #include "index/reader.h"
 #include "partition/document_cursor.h"
+#include "partition/log_walk.h"
+#include "partition/version_reader.h"
 
 namespace orrery::api {
 
@@ -39,8 +41,14 @@ constexpr std::size_t kVeryShortListMax = 20;
 constexpr std::size_t kListsMax = 3;
 /// Documents of one partition key: if there are no more, all of them are looked at.
 constexpr std::size_t kOwnDocumentsMax = 1000;
+/// So many versions that entries of an index name are read together, at most.
+constexpr std::size_t kBatchSizeMax = 64;
 /// Ids that are looked up one by one.
 constexpr std::size_t kIdsMax = 100;
+
+Error too_many_entries() {
+  return {ErrorCode::Unavailable, "more entries than the query may look at"};
+}
 
 /// Goes over what a cursor finds.
 class CursorWalk final : public DocumentWalk {
@@ -74,38 +82,47 @@ class OrderedWalk final : public DocumentWalk {
         filter_(scope.filter),
         index_(index),
         match_(std::move(match)),
-        versions_(scope.snapshot, scope.partition, partition::VersionReader::Order::Any),
+        versions_(scope.snapshot, scope.partition),
+        entries_max_(scope.entries_max),
+        batch_size_(std::clamp<std::uint64_t>(scope.rows, 1, kBatchSizeMax)),
         report_(std::move(report)) {
     if (match_.is_backward) std::ranges::reverse(match_.intervals);
   }
 
   bool next() override {
-    while (status_ && next_entry()) {
-      const auto record = versions_.at(entries_->candidate().position);
-      if (!record) {
-        status_ = Error(record.error());
-        break;
-      }
+    while (true) {
+      if (next_ == versions_.size() && !read_batch()) return false;
+      place_ = next_++;
+      ++report_.entries_read;
       ++report_.documents_read;
-      if (!filter_.passes(*record)) continue;
-      record_ = *record;
-      return true;
+      if (filter_.passes(versions_[place_])) return true;
     }
-    return false;
   }
-  std::string_view text() const override { return record_.text; }
-  DocumentNumber number() const override { return record_.header.number; }
-  bool is_in_order() const override { return !match_.is_cut(entries_->key()); }
+  std::string_view text() const override { return versions_[place_].text; }
+  DocumentNumber number() const override { return versions_[place_].header.number; }
+  bool is_in_order() const override { return are_in_order_[place_]; }
   Result<> status() const override { return status_; }
   const WalkReport& report() const override { return report_; }
 
  private:
+  /// The versions that the next entries name, together. False at the end.
+  bool read_batch() {
+    positions_.clear();
+    are_in_order_.clear();
+    next_ = 0;
+    while (positions_.size() < batch_size_ && next_entry()) {
+      positions_.push_back(entries_->candidate().position);
+      are_in_order_.push_back(!match_.is_cut(entries_->key()));
+    }
+    batch_size_ = std::min(batch_size_ * 2, kBatchSizeMax);
+    if (report_.entries_read > entries_max_) status_ = too_many_entries();
+    if (status_ && !positions_.empty()) status_ = versions_.read(positions_);
+    return status_ && !positions_.empty();
+  }
+
   bool next_entry() {
     while (true) {
-      if (entries_ && entries_->next()) {
-        ++report_.entries_read;
-        return true;
-      }
+      if (entries_ && entries_->next()) return true;
       if (entries_) status_ = entries_->status();
       if (!status_ || at_ == match_.intervals.size()) return false;
       auto& interval = match_.intervals[at_++];
@@ -121,8 +138,13 @@ class OrderedWalk final : public DocumentWalk {
   OrderMatch match_;
   std::size_t at_ = 0;  // The next interval.
   std::optional<index::IndexWalk> entries_;
-  partition::VersionReader versions_;
-  storage::VersionRecord record_;
+  partition::VersionBatch versions_;
+  const std::size_t entries_max_;
+  std::size_t batch_size_;
+  std::vector<storage::LogPosition> positions_;
+  std::vector<bool> are_in_order_;
+  std::size_t place_ = 0;  // In the batch.
+  std::size_t next_ = 0;
   WalkReport report_;
   Result<> status_;
 };
@@ -192,7 +214,8 @@ class Choice {
                find_list(count_max(ordered.has_value()), ordered ? ordered->first : nullptr));
     if (candidates) return over(std::move(*candidates), WalkReport::Way::Index);
     if (own_) return over(std::move(*own_), WalkReport::Way::Scan);
-    return ordered ? over(std::move(*ordered)) : scan();
+    if (ordered) return over(std::move(*ordered));
+    return scan();
   }
 
  private:
@@ -217,7 +240,8 @@ class Choice {
                                          std::move(report_));
   }
 
-  std::unique_ptr<DocumentWalk> scan() {
+  Result<std::unique_ptr<DocumentWalk>> scan() {
+    if (scope_.documents > scope_.entries_max) return too_many_entries();
     report_.way = WalkReport::Way::Scan;
     // Of one key, numbers lead to its own entries.
     if (shape_ == Shape::Stream || is_of_one_key()) {
@@ -255,8 +279,16 @@ class Choice {
   }
 
   Result<> read_indexes() {
-    ORRERY_TRY(const auto records, index::complete_indexes(scope_.snapshot, scope_.partition));
-    for (const storage::IndexRecord& record : records) {
+    storage::IndexRecords records;
+    if (scope_.indexes) {
+      records = *scope_.indexes;
+    } else {
+      ORRERY_TRY(const auto head, partition::head_in(scope_.snapshot, scope_.partition));
+      records = head.indexes;
+    }
+    if (!records) return {};
+    for (const storage::IndexRecord& record : *records) {
+      if (!record.is_complete()) continue;
       if (auto spec = IndexSpec::parse(record.spec)) {
         indexes_.push_back({record.id, record.spec, std::move(*spec)});
       }
@@ -309,6 +341,7 @@ class Choice {
     if (sources.empty() || max == 0) return common;
     std::size_t lists = 0;
     for (const std::size_t bound : {std::min(max, kShortListMax), max}) {
+      if (bound > scope_.entries_max) return too_many_entries();
       for (const ListSource& source : sources) {
         ORRERY_TRY(auto found, look_up(source, bound));
         if (!found) continue;
@@ -409,68 +442,12 @@ class Choice {
   WalkReport report_;
 };
 
-/// The index that serves just this condition.
-IndexSpec index_for(const PathCondition& condition) {
-  return IndexSpec::single(condition.path, condition.kind);
-}
-
-/// Whether an index could find what the condition wants among all the rest: it is about places, or
-/// certain values, or values of one type, or about whether there is a value at all.
-bool is_worth_an_index(const PathCondition& condition) {
-  if (condition.kind != IndexKind::Values) return true;
-  const auto tag_of = [](char byte) { return static_cast<unsigned char>(byte) & 0xF0; };
-  const auto is_within_type = [&](const json::KeyInterval& interval) {
-    return tag_of(interval.low.front()) == tag_of(interval.high.front());
-  };
-  if (condition.is_equality || std::ranges::all_of(condition.intervals, is_within_type)) {
-    return true;
-  }
-  return condition.intervals.size() == 1 &&
-         condition.intervals.front().low.front() == static_cast<char>(json::SortTag::Null);
-}
-
 }  // namespace
 
 Result<std::unique_ptr<DocumentWalk>> DocumentWalk::open(const WalkScope& scope,
                                                          const PreparedQuery& query,
                                                          const QueryAccess& access) {
   return Choice(scope, query, access).make();
-}
-
-std::vector<IndexSpec> helpful_indexes(const QueryAccess& access,
-                                       const ContainerDefinition& definition) {
-  std::vector<IndexSpec> helpful;
-  const auto add = [&](IndexSpec spec) {
-    if (definition.allows(spec) && std::ranges::find(helpful, spec) == helpful.end()) {
-      helpful.push_back(std::move(spec));
-    }
-  };
-  const auto composites = definition.composite_indexes();
-  if (!access.order.empty()) {
-    for (const IndexSpec& spec : composites) {
-      if (match_order(spec, access.conditions, access.order, {})) add(spec);
-    }
-  }
-  for (const IndexSpec& spec : composites) {
-    const auto match = match_conditions(spec, access.conditions);
-    if (match && match->conditions.size() > 1) add(spec);
-  }
-  for (const bool equality : {true, false}) {
-    for (const PathCondition& condition : access.conditions) {
-      if (condition.is_equality == equality && is_worth_an_index(condition)) {
-        add(index_for(condition));
-      }
-    }
-  }
-  if (access.order.size() == 1) add(IndexSpec::single(access.order.front().path));
-  for (const auto& alternatives : access.alternatives) {
-    const bool all_allowed = std::ranges::all_of(alternatives, [&](const auto& condition) {
-      return is_worth_an_index(condition) && definition.allows(index_for(condition));
-    });
-    if (!all_allowed) continue;
-    for (const PathCondition& condition : alternatives) add(index_for(condition));
-  }
-  return helpful;
 }
 
 }  // namespace orrery::api

@@ -27,6 +27,8 @@ class VectorSearch;
 struct WalkScope {
   const storage::Snapshot& snapshot;
   PartitionNumber partition;
+  /// Those that the snapshot has; nothing: they are yet to be read from it.
+  std::optional<storage::IndexRecords> indexes = std::nullopt;
   /// Of the partition: a short list that is nearly all of them is no better than a scan.
   std::uint64_t documents = 0;
   partition::ScanFilter filter;
@@ -35,6 +37,11 @@ struct WalkScope {
   /// Of an Ordered query: the sort key (all its items) from which on rows are wanted, inclusive.
   std::optional<std::string_view> from_key;
   AccessChoice choice = AccessChoice::Auto;
+  /// Unavailable where more entries or documents would have to be looked at to find those that are
+  /// wanted.
+  std::size_t entries_max = SIZE_MAX;
+  /// About so many rows are wanted of it.
+  std::uint64_t rows = 0;
   /// Of a query for the most similar vectors, where an index may be asked; else null.
   const VectorSearch* vectors = nullptr;
 };
@@ -63,16 +70,11 @@ class DocumentWalk {
   virtual bool next() = 0;
   virtual std::string_view text() const = 0;
   virtual DocumentNumber number() const = 0;
-  /// Whether all that follow have no smaller sort key than this one, so that an execution which
-  /// wants no more of the piece can be obeyed.
+  /// Whether all that follow come after this one in the order of the query's rows, so that an
+  /// execution which wants no more of the piece can be obeyed.
   virtual bool is_in_order() const = 0;
   virtual Result<> status() const = 0;
   virtual const WalkReport& report() const = 0;
 };
-
-/// Indexes that would have helped the query and that the policy allows, best first: for index
-/// metrics, for the explanation, and for building them.
-std::vector<IndexSpec> helpful_indexes(const query::QueryAccess& access,
-                                       const ContainerDefinition& definition);
 
 }  // namespace orrery::api

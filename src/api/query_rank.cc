@@ -49,7 +49,7 @@ class Ranking {
   Result<std::string> run(const std::string& text) const {
     QueryJob job = job_;
     query::Parameters parameters = job_.query->parameters();
-    ORRERY_TRY(job.query, query::PreparedQuery::prepare(text, std::move(parameters), settings_));
+    ORRERY_TRY(job.query, query::PreparedQuery::prepare(text, parameters, settings_));
     job.access = query::access_of(*job.query);
     job.from = {};
     job.limits.rows_max = std::numeric_limits<std::uint32_t>::max();

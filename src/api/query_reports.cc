@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "api/index_advice.h"
 #include "protocol/base64.h"
 #include "protocol/resource_body.h"
 #include "protocol/resource_path.h"
@@ -15,8 +16,10 @@ double milliseconds(std::chrono::nanoseconds time) {
   return std::chrono::duration<double, std::milli>(time).count();
 }
 
-/// `/a/?` of a single path, as policies write it.
-std::string single_text(const IndexSpec& spec) { return spec.parts.front().path.text() + "/?"; }
+/// `/a/?` of a single path, and `/a/*` of places, as policies write them.
+std::string single_text(const IndexSpec& spec) {
+  return spec.parts.front().path.text() + (spec.is_spatial() ? "/*" : "/?");
+}
 
 std::vector<std::string> composite_texts(const IndexSpec& spec) {
   std::vector<std::string> texts;
@@ -110,7 +113,8 @@ std::string query_metrics(const QueryPage& page, const QueryTimes& times) {
 }
 
 IndexUse index_use(const query::QueryAccess& access, const ContainerDefinition& definition) {
-  return {.utilized = helpful_indexes(access, definition), .potential = {}};
+  return {.utilized = helpful_indexes(access, definition),
+          .potential = potential_indexes(access, definition)};
 }
 
 std::string index_metrics_base64(const IndexUse& use) {

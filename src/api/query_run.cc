@@ -24,6 +24,9 @@ constexpr std::size_t kDeadlineInterval = 64;
 /// A full page looks on for so many documents whether there is another row: most queries end here.
 constexpr std::size_t kLookAheadMax = 100;
 
+/// What an event loop may look at for one page, with about kDeadlineInterval documents.
+constexpr std::size_t kBriefEntriesMax = 1000;
+
 /// What a suspended query was for.
 std::string suspension_key(const QueryJob& job) {
   return fmt::format("{}\n{}\n{}", job.container->rid_text, job.query->hash(), job.target);
@@ -36,8 +39,9 @@ Error cancelled() {
 /// A page on its way. May be laid aside and go on later.
 class Run final : public SuspendedQuery {
  public:
-  Run(const Services& services, const QueryJob& job)
+  Run(const Services& services, const QueryJob& job, storage::Tier tier = storage::Tier::Disk)
       : services_(services),
+        tier_(tier),
         job_(job),
         vectors_(VectorSearch::of(services.vector_indexes, job_.container->definition, job_.query,
                                   job_.limits.rows_max)),
@@ -75,14 +79,22 @@ class Run final : public SuspendedQuery {
 
   std::size_t memory() const override { return execution_.memory(); }
 
+  /// Whether it would have had to look at the disk: then its rows are not all there are.
+  bool has_missed() const { return snapshot_ && snapshot_->has_missed(); }
+
  private:
   Result<> begin() {
     // Heads before the snapshot: what is read is at least as new as what the token says.
     for (const catalog::Range* range : job_.scope.ranges) {
       page_.heads.emplace_back(range, range->partition->head());
+      indexes_.push_back(range->partition->settled_indexes());
     }
-    ORRERY_TRY(auto snapshot, services_.store.snapshot());
+    ORRERY_TRY(auto snapshot, services_.store.snapshot(tier_));
     snapshot_.emplace(std::move(snapshot));
+    for (std::size_t i = 0; i < indexes_.size(); ++i) {
+      const auto now = job_.scope.ranges[i]->partition->settled_indexes();
+      if (indexes_[i] != now) indexes_[i].reset();
+    }
     for (const catalog::Range* range : job_.scope.ranges) ORRERY_TRY(check_in_place(*range));
     const auto& map = job_.container->ranges;
     const bool from_beginning = !is_stream() || execution_.wants_remembering();
@@ -156,6 +168,8 @@ class Run final : public SuspendedQuery {
     return is_ahead ? *filter : job_.from;
   }
 
+  bool is_brief() const { return tier_ == storage::Tier::Memory; }
+
   bool is_stream() const {
     return job_.query->shape() == PreparedQuery::Shape::Stream && !job_.query->inner();
   }
@@ -198,11 +212,14 @@ class Run final : public SuspendedQuery {
                                                   const Piece& piece) const {
     WalkScope scope{.snapshot = snapshot,
                     .partition = piece.range->partition->number(),
+                    .indexes = indexes_of(*piece.range),
                     .documents = piece.range->partition->documents(),
                     .filter = {},
                     .after = {},
                     .from_key = {},
-                    .choice = job_.choice};
+                    .choice = job_.choice,
+                    .entries_max = is_brief() ? kBriefEntriesMax : SIZE_MAX,
+                    .rows = execution_.wanted()};
     scope.filter = live_documents();
     scope.filter.epks = keys_within(piece, job_.scope);
     scope.filter.partition_key = job_.scope.partition_key;
@@ -214,6 +231,13 @@ class Run final : public SuspendedQuery {
     }
     if (vectors_ && row_position(position()) == query::RowPosition{}) scope.vectors = &*vectors_;
     return DocumentWalk::open(scope, reader(), job_.access);
+  }
+
+  /// As the snapshot has them, if that is known.
+  std::optional<storage::IndexRecords> indexes_of(const catalog::Range& range) const {
+    const auto found = std::ranges::find(job_.scope.ranges, &range);
+    if (found == job_.scope.ranges.end()) return std::nullopt;
+    return indexes_[static_cast<std::size_t>(found - job_.scope.ranges.begin())];
   }
 
   Result<> take(const std::function<bool()>& is_cancelled) {
@@ -265,10 +289,12 @@ class Run final : public SuspendedQuery {
   }
 
   const Services& services_;
+  const storage::Tier tier_;
   const QueryJob job_;
   const std::optional<VectorSearch> vectors_;
   Execution execution_;
   std::optional<storage::Snapshot> snapshot_;
+  std::vector<std::optional<storage::IndexRecords>> indexes_;  // Of each range of the scope.
   std::vector<Piece> pieces_;
   QueryPage page_;
 
@@ -306,6 +332,17 @@ Result<QueryPage> run_query_page(const Services& services, const QueryJob& job,
   QueryPage page = run->empty_page();
   page.next->suspended = suspended->keep(std::move(run), suspension_key(job));
   return page;
+}
+
+std::optional<QueryPage> try_query_page(const Services& services, const QueryJob& job) {
+  if (job.from.suspended != 0) return std::nullopt;
+  Run run(services, job, storage::Tier::Memory);
+  // It is asked after some documents: there it ends.
+  const auto is_read = run.read([] { return true; });
+  if (!is_read || !*is_read) return std::nullopt;
+  auto page = run.page();
+  if (!page || run.has_missed()) return std::nullopt;
+  return std::move(*page);
 }
 
 Result<std::string> run_to_end(const Services& services, QueryJob job,

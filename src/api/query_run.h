@@ -58,6 +58,11 @@ struct QueryPage {
 Result<QueryPage> run_query_page(const Services& services, const QueryJob& job,
                                  const std::function<bool()>& is_cancelled);
 
+/// The page, if it is short and all that it takes is in memory. Does not block, nor take long: for
+/// an event loop. Nothing where that is not so, or something went wrong: run_query_page() tells
+/// what.
+std::optional<QueryPage> try_query_page(const Services& services, const QueryJob& job);
+
 /// All rows of a query over a scope, as a JSON array. For parts of larger queries.
 Result<std::string> run_to_end(const Services& services, QueryJob job,
                                const std::function<bool()>& is_cancelled);

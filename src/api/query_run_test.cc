@@ -97,6 +97,26 @@ TEST_F(QueryRunTest, NothingIsLaidAsideWhereNobodyKeepsIt) {
   EXPECT_EQ(pages, 1);
 }
 
+TEST_F(QueryRunTest, AShortPageOfWhatIsInMemoryIsHadAtOnce) {
+  QueryJob job = job_of("SELECT TOP 20 VALUE c.n FROM c");
+  const auto page = try_query_page(*services, job);
+  ASSERT_TRUE(page);
+  EXPECT_EQ(page->count, 20U);
+  EXPECT_EQ(page->rows, run_query_page(*services, job, [] { return false; })->rows);
+}
+
+TEST_F(QueryRunTest, ALongPageIsNot) {
+  EXPECT_FALSE(try_query_page(*services, job_of("SELECT VALUE c.n FROM c")));
+  EXPECT_FALSE(try_query_page(*services, job_of("SELECT TOP 1 VALUE c.n FROM c WHERE c.n = 9")));
+  QueryJob job = job_of("SELECT TOP 20 VALUE c.n FROM c");
+  job.from.suspended = 1;
+  EXPECT_FALSE(try_query_page(*services, job)) << "another thread has begun it";
+}
+
+TEST_F(QueryRunTest, WhatWentWrongIsToldByTheOtherWay) {
+  EXPECT_FALSE(try_query_page(*services, job_of("SELECT TOP 1 VALUE 1 / 0 FROM c")));
+}
+
 TEST_F(QueryRunTest, AQueryEndsWhenItsClientHasGone) {
   for (const auto* text : {"SELECT VALUE COUNT(1) FROM c", "SELECT VALUE c.id FROM c",
                            "SELECT TOP 1 VALUE c.n FROM c ORDER BY c.n"}) {

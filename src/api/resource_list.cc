@@ -26,8 +26,7 @@ Result<http::Response> query_list(Context& context, std::string_view parent_rid,
                                   std::string_view array,
                                   const std::vector<ListedResource>& resources) {
   ORRERY_TRY(auto body, parse_query_body(context));
-  ORRERY_TRY(const auto query,
-             query::PreparedQuery::prepare(std::move(body.text), std::move(body.parameters), {}));
+  ORRERY_TRY(const auto query, query::PreparedQuery::prepare(body.text, body.parameters, {}));
   if (query->shape() == query::PreparedQuery::Shape::Ranked) {
     return Error(ErrorCode::BadRequest, "ORDER BY RANK is for documents only.");
   }

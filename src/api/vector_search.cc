@@ -36,12 +36,8 @@ const Json* find_entry(const Json* list, const std::vector<std::string>& path) {
 /// Whether each document makes exactly one row.
 bool shows_every_document(const query::PreparedQuery& query) {
   const query::Query& tree = query.tree();
-  if (tree.where || tree.from.size() != 1 || tree.from.front().is_iteration ||
-      tree.selection.kind == query::Selection::Kind::Value) {
-    return false;
-  }
-  const auto* whole = std::get_if<query::Path>(&tree.from.front().collection->node);
-  return whole != nullptr && query.sources().steps(*whole).empty();
+  return !tree.where && tree.from.size() == 1 && tree.from.front().source == 0 &&
+         tree.selection.kind != query::Selection::Kind::Value;
 }
 
 }  // namespace
@@ -90,9 +86,7 @@ Result<std::optional<std::vector<Candidate>>> VectorSearch::find(const WalkScope
   for (std::size_t count = candidates_; count <= scope.documents / kWorthwhilePart;
        count *= kGrowth) {
     ORRERY_TRY(auto found, indexes_->find(key, scope.documents, scope.snapshot,
-                                          {.vector = order_.vector,
-                                           .count = count,
-                                           .with_undefined = order_.is_undefined_first}));
+                                          {.vector = order_.vector, .count = count}));
     if (!found) break;
     // Side by side in the log they are read faster.
     std::ranges::sort(found->similar, {}, &Candidate::position);

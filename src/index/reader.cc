@@ -29,28 +29,6 @@ std::string upper_bound(PartitionNumber partition, std::uint32_t index, std::str
 
 }  // namespace
 
-Result<std::vector<storage::IndexRecord>> complete_indexes(const storage::Snapshot& snapshot,
-                                                           PartitionNumber partition) {
-  std::vector<storage::IndexRecord> complete;
-  std::string value;
-  switch (snapshot.get(Family::Heads, storage::partition_prefix(partition), value)) {
-    case storage::Lookup::Found:
-      break;
-    case storage::Lookup::Missing:
-      return complete;
-    case storage::Lookup::Unknown:
-    case storage::Lookup::Failed:
-      return Error(ErrorCode::Unavailable,
-                   "the disk could not be read; see the server's diagnostics");
-  }
-  const auto head = storage::Head::parse(value);
-  ORRERY_ASSERT(head.has_value());
-  if (!head->indexes) return complete;
-  std::ranges::copy_if(*head->indexes, std::back_inserter(complete),
-                       &storage::IndexRecord::is_complete);
-  return complete;
-}
-
 Result<std::optional<std::vector<Candidate>>> find_candidates(
     const storage::Snapshot& snapshot, PartitionNumber partition, std::uint32_t index,
     std::span<const json::KeyInterval> intervals, std::size_t count_max) {

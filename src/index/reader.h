@@ -28,10 +28,6 @@ struct Candidate {
   bool operator==(const Candidate&) const = default;
 };
 
-/// The indexes of a partition that are complete in the snapshot.
-Result<std::vector<storage::IndexRecord>> complete_indexes(const storage::Snapshot& snapshot,
-                                                           PartitionNumber partition);
-
 /// All documents with an entry in one of the intervals, in the order of their numbers, each once.
 /// Nothing when there are more than `count_max` entries: then another way is better.
 Result<std::optional<std::vector<Candidate>>> find_candidates(

@@ -90,20 +90,6 @@ class IndexReaderTest : public testing::Test {
   storage::Batch batch_;
 };
 
-TEST_F(IndexReaderTest, TellsWhichIndexesAreComplete) {
-  using State = storage::IndexRecord::State;
-  storage::Head head;
-  head.indexes = std::make_shared<const std::vector<storage::IndexRecord>>(
-      std::vector<storage::IndexRecord>{{1, "/a", State::Complete, {}},
-                                        {2, "/b", State::Building, DocumentNumber{9}},
-                                        {5, "/c", State::Complete, {}}});
-  batch_.put(Family::Heads, storage::partition_prefix(kPartition), head.make());
-  const auto view = snapshot();
-  EXPECT_THAT(complete_indexes(view, kPartition).value(),
-              ElementsAre((*head.indexes)[0], (*head.indexes)[2]));
-  EXPECT_THAT(complete_indexes(view, PartitionNumber{8}).value(), IsEmpty());
-}
-
 TEST_F(IndexReaderTest, FindsDocumentsByIntervalsEachOnceInTheOrderOfTheirNumbers) {
   put_neighbours();
   put("b", 9);

@@ -72,7 +72,8 @@ std::size_t PathSet::add(std::span<const Step> path) {
 /// One reading of one document.
 class PathSet::Pass {
  public:
-  Pass(const PathSet& set, std::span<Value> found) : set_(set), found_(found) {}
+  Pass(const PathSet& set, const Value& document, std::span<Value> found)
+      : set_(set), document_(document), found_(found) {}
 
   void read(const Value& value, std::uint32_t node) {
     const Node& wanted = set_.nodes_[node];
@@ -105,7 +106,8 @@ class PathSet::Pass {
     }
     if (must_end && end == 0) end = after_value(text, at);
     if (wanted.slot != kNone) {
-      found_[wanted.slot] = Value::of_checked(is_whole ? text : text.substr(at, end - at));
+      found_[wanted.slot] =
+          is_whole ? Value::referring_to(document_) : Value::of_checked(text.substr(at, end - at));
     }
     return end;
   }
@@ -157,6 +159,7 @@ class PathSet::Pass {
   }
 
   const PathSet& set_;
+  const Value& document_;
   std::span<Value> found_;
   std::string buffer_;
 };
@@ -165,7 +168,7 @@ void PathSet::read(const Value& document, std::span<Value> found) const {
   ORRERY_ASSERT(found.size() == size_);
   std::ranges::fill(found, Value());
   if (size_ == 0) return;
-  Pass pass(*this, found);
+  Pass pass(*this, document, found);
   if (const auto text = document.text()) {
     pass.read_text(*text, 0, 0, false, 0);
   } else {

@@ -69,6 +69,14 @@ class Value {
   static Result<Value> parse(std::string_view text);
   /// Refers to a text that was checked before, such as a stored document, or a part of one.
   static Value of_checked(std::string_view text);
+  /// The same of an object's text without spaces around it, such as a whole stored document, of
+  /// which nothing is looked at: it may be long, and its end not in the processor's caches.
+  static Value of_object(std::string_view text) {
+    Value result(Kind::Object);
+    result.text_ = text;
+    result.is_text_ = true;
+    return result;
+  }
   /// Refers to the same as `other`, or to `other`; owns nothing.
   static Value referring_to(const Value& other);
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/assert.h"
+#include "partition/version_reader.h"
 #include "storage/keys.h"
 
 namespace orrery::partition {
@@ -20,6 +21,9 @@ namespace {
 constexpr std::size_t kOwnEntriesMax = 1000;
 /// Else so many records of others are stepped over before that is done all the same.
 constexpr std::size_t kForeignRecordsMax = 1000;
+/// So many versions anywhere in the log are read together at first, and at most.
+constexpr std::size_t kBatchSizeFirst = 16;
+constexpr std::size_t kBatchSizeMax = 64;
 
 /// What the entries in `ids` of the filter's key begin with.
 std::string key_prefix(PartitionNumber partition, const ScanFilter& filter) {
@@ -61,40 +65,6 @@ bool ScanFilter::passes(const VersionRecord& record) const {
     if (record.epk < epks->min.bytes || !(record.epk < epks->max.bytes)) return false;
   }
   return true;
-}
-
-// ── versions ─────────────────────────────────────────────────────────────────────────────────────
-
-VersionReader::VersionReader(const storage::Snapshot& snapshot, PartitionNumber partition,
-                             Order order)
-    : partition_(partition),
-      order_(order),
-      cursor_(snapshot.cursor(Family::Log, storage::partition_prefix(partition),
-                              storage::partition_end(partition),
-                              order == Order::Ascending ? storage::Snapshot::Access::Scan
-                                                        : storage::Snapshot::Access::Point)) {}
-
-bool VersionReader::may_be_next(LogPosition position) const {
-  if (order_ == Order::Ascending) return true;
-  const LogPosition here = storage::log_position(cursor_.key());
-  return position == LogPosition{here.lsn, here.index + 1} ||
-         position == LogPosition{Lsn{here.lsn.value + 1}, 0};
-}
-
-Result<VersionRecord> VersionReader::at(LogPosition position) {
-  const bool is_stepped = is_placed_ && cursor_.valid() && may_be_next(position);
-  if (is_stepped) cursor_.next();
-  if (!is_stepped || !cursor_.valid() || storage::log_position(cursor_.key()) != position) {
-    cursor_.seek(storage::log_key(partition_, position));
-  }
-  is_placed_ = true;
-  if (!cursor_.valid() || storage::log_position(cursor_.key()) != position) {
-    ORRERY_TRY(cursor_.status());
-    return Error(ErrorCode::Internal, "an index entry names a version that is not in the log");
-  }
-  const auto record = VersionRecord::parse(cursor_.value());
-  ORRERY_ASSERT(record.has_value());
-  return *record;
 }
 
 // ── one partition key ────────────────────────────────────────────────────────────────────────────
@@ -145,19 +115,50 @@ class DocumentCursor::Way {
   virtual Result<std::optional<VersionRecord>> step() = 0;
 };
 
+/// Those that are close together are stepped to, others are read several at a time.
 class DocumentCursor::OverCandidates final : public Way {
  public:
-  OverCandidates(VersionReader versions, std::vector<Candidate> candidates, std::size_t begin = 0)
-      : versions_(std::move(versions)), candidates_(std::move(candidates)), at_(begin) {}
+  OverCandidates(const storage::Snapshot& snapshot, PartitionNumber partition,
+                 std::vector<Candidate> candidates, std::size_t begin = 0)
+      : batch_(snapshot, partition), candidates_(std::move(candidates)), at_(begin) {
+    if (are_close()) reader_.emplace(snapshot, partition, storage::Snapshot::Access::Point);
+  }
 
   Result<std::optional<VersionRecord>> step() override {
     if (at_ == candidates_.size()) return std::optional<VersionRecord>();
-    ORRERY_TRY(const auto record, versions_.at(candidates_[at_++].position));
-    return std::optional(record);
+    if (reader_) {
+      ORRERY_TRY(const auto record, reader_->at(candidates_[at_++].position));
+      return std::optional(record);
+    }
+    if (place_ == batch_.size()) ORRERY_TRY(read_batch());
+    ++at_;
+    return std::optional(batch_[place_++]);
   }
 
  private:
-  VersionReader versions_;
+  bool are_close() const {
+    if (candidates_.size() <= kBatchSizeFirst) return false;
+    const auto [first, last] = std::ranges::minmax(candidates_, {}, &Candidate::position);
+    const std::uint64_t distance = last.position.lsn.value - first.position.lsn.value;
+    return distance / candidates_.size() <= VersionReader::kStepsMax / 2;
+  }
+
+  Result<> read_batch() {
+    const std::size_t count = std::min(batch_size_, candidates_.size() - at_);
+    batch_size_ = std::min(batch_size_ * 2, kBatchSizeMax);
+    positions_.clear();
+    for (std::size_t place = at_; place < at_ + count; ++place) {
+      positions_.push_back(candidates_[place].position);
+    }
+    place_ = 0;
+    return batch_.read(positions_);
+  }
+
+  std::optional<VersionReader> reader_;
+  VersionBatch batch_;
+  std::size_t batch_size_ = kBatchSizeFirst;
+  std::size_t place_ = 0;  // In the batch.
+  std::vector<LogPosition> positions_;
   const std::vector<Candidate> candidates_;
   std::size_t at_;
 };
@@ -196,7 +197,7 @@ class DocumentCursor::ByNumber final : public Way {
         numbers_(snapshot.cursor(Family::Rids,
                                  storage::rid_key(partition, DocumentNumber{after.value + 1}),
                                  storage::partition_end(partition))),
-        versions_(snapshot, partition, VersionReader::Order::Ascending) {}
+        versions_(snapshot, partition, storage::Snapshot::Access::Scan) {}
 
   Result<std::optional<VersionRecord>> step() override {
     if (own_) return own_->step();
@@ -234,8 +235,7 @@ class DocumentCursor::ByNumber final : public Way {
     if (!found) return {};
     const auto begin = std::ranges::upper_bound(*found, after, {}, &Candidate::number);
     const auto passed = static_cast<std::size_t>(begin - found->begin());
-    own_.emplace(VersionReader(snapshot_, partition_, VersionReader::Order::Any), std::move(*found),
-                 passed);
+    own_.emplace(snapshot_, partition_, std::move(*found), passed);
     return {};
   }
 
@@ -277,8 +277,7 @@ DocumentCursor DocumentCursor::in_log(const storage::Snapshot& snapshot, Partiti
 
 DocumentCursor DocumentCursor::over(const storage::Snapshot& snapshot, PartitionNumber partition,
                                     std::vector<Candidate> candidates, ScanFilter filter) {
-  return {std::make_unique<OverCandidates>(
-              VersionReader(snapshot, partition, VersionReader::Order::Any), std::move(candidates)),
+  return {std::make_unique<OverCandidates>(snapshot, partition, std::move(candidates)),
           std::move(filter)};
 }
 

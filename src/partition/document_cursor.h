@@ -29,28 +29,6 @@ struct ScanFilter {
   bool passes(const storage::VersionRecord& record) const;
 };
 
-/// Reads versions by position.
-class VersionReader {
- public:
-  enum class Order {
-    Ascending,  ///< mostly: stepping on is much cheaper than seeking where there are no gaps
-    Any,        ///< only what follows at once is stepped to
-  };
-  VersionReader(const storage::Snapshot& snapshot, PartitionNumber partition, Order order);
-
-  /// The version at `position`, which the snapshot holds; lives until the next call. Unavailable on
-  /// an I/O error.
-  Result<storage::VersionRecord> at(storage::LogPosition position);
-
- private:
-  bool may_be_next(storage::LogPosition position) const;
-
-  PartitionNumber partition_;
-  Order order_;
-  storage::Snapshot::Cursor cursor_;
-  bool is_placed_ = false;
-};
-
 /// The documents of the filter's partition key, in the order of their numbers, expired ones too.
 /// Nothing when there are more than `count_max`. Blocks.
 Result<std::optional<std::vector<index::Candidate>>> find_in_key(const storage::Snapshot& snapshot,

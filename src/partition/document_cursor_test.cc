@@ -107,6 +107,21 @@ TEST_F(DocumentCursorTest, CandidatesComeInTheirOrder) {
   EXPECT_THAT(ids_of(DocumentCursor::over(view, kPartition, {}, filter)), IsEmpty());
 }
 
+TEST_F(DocumentCursorTest, ManyCandidatesComeInTheirOrderWhetherCloseOrFarApart) {
+  std::vector<index::Candidate> all;
+  for (int i = 0; i < 1200; ++i) all.push_back(candidate_of(write({.id = std::to_string(i)})));
+  const auto view = snapshot();
+  for (const std::size_t distance : {1U, 3U, 20U}) {
+    std::vector<index::Candidate> candidates;
+    std::vector<std::string> expected;
+    for (std::size_t i = 0; i < all.size(); i += distance) {
+      candidates.push_back(all[i]);
+      expected.push_back(std::to_string(i));
+    }
+    EXPECT_EQ(ids_of(DocumentCursor::over(view, kPartition, candidates, filter)), expected);
+  }
+}
+
 TEST_F(DocumentCursorTest, ACandidateThatIsNotThereIsAnError) {
   const auto a = write({.id = "a"});
   write({.kind = Kind::Replace, .id = "a"});

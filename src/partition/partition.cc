@@ -39,6 +39,7 @@ Partition::Partition(Environment& environment, PartitionNumber number, RangeId r
       history_bytes_(head.history_bytes),
       head_ts_(head.ts),
       indexes_(head.indexes),
+      staged_indexes_(head.indexes),
       stage_epoch_(environment.committer.epoch()),
       stage_(environment.store, number, range, container, head) {}
 
@@ -227,6 +228,10 @@ std::size_t Partition::stage_work(std::vector<Waiting>& work, storage::Tier tier
   }
   if (after_commit.empty()) return count;
   const storage::Head head_after = stage_.head();
+  {
+    std::lock_guard lock(indexes_mutex_);
+    staged_indexes_ = head_after.indexes;
+  }
   staged.partition = number_;
   staged.transactions = after_commit.size();
   if (head_changed || !staged.batch.empty()) staged.head = head_after;
@@ -260,6 +265,12 @@ void Partition::publish(const storage::Head& head) {
 
 storage::IndexRecords Partition::indexes() const {
   std::lock_guard lock(indexes_mutex_);
+  return indexes_;
+}
+
+std::optional<storage::IndexRecords> Partition::settled_indexes() const {
+  std::lock_guard lock(indexes_mutex_);
+  if (indexes_ != staged_indexes_) return std::nullopt;
   return indexes_;
 }
 
@@ -386,6 +397,10 @@ bool Partition::read_state_anew() {
   const auto head = storage::Head::parse(value);
   ORRERY_ASSERT(head.has_value());
   stage_.reset(*head);
+  {
+    std::lock_guard lock(indexes_mutex_);
+    staged_indexes_ = head->indexes;
+  }
   // No commit of this partition is under way: what was staged before the failure has been refused.
   publish(*head);
   stage_epoch_ = epoch;

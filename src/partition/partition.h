@@ -61,6 +61,9 @@ class Partition : public std::enable_shared_from_this<Partition> {
   std::uint64_t history_bytes() const { return history_bytes_.load(std::memory_order_relaxed); }
   /// The committed ones; null: none. Whoever reads a snapshot asks that instead: index/reader.h.
   storage::IndexRecords indexes() const;
+  /// The same, unless a change of them is on its way: then nothing. If this is the same before and
+  /// after a snapshot was taken, it is what that has, too.
+  std::optional<storage::IndexRecords> settled_indexes() const;
   /// A second such that all changes with a `_ts` up to it are committed, and no later one will have
   /// such a `_ts`: `now`, read before, less one, unless transactions are under way. Never falls.
   /// Look at the head, or take a snapshot, after it.
@@ -155,6 +158,8 @@ class Partition : public std::enable_shared_from_this<Partition> {
   std::atomic<UnixSeconds> head_ts_;
   mutable std::mutex indexes_mutex_;
   storage::IndexRecords indexes_;  // Guarded by indexes_mutex_; only publish() changes it.
+  storage::IndexRecords
+      staged_indexes_;  // Likewise: what they will be, set before it is committed.
 
   std::mutex mailbox_mutex_;
   std::condition_variable drained_;  // close() waits here for the writer to be done.

@@ -161,13 +161,16 @@ class Binder {
     if (is_container) {
       if (document_ == kNoSource) document_ = context_.sources.add("");
       if (!std::holds_alternative<Subquery>(item.collection->node)) {
+        // The document itself: nothing is to be looked up in it.
+        if (std::holds_alternative<Name>(item.collection->node) && !item.is_iteration) {
+          item.source = document_;
+          return add_name(item);
+        }
         // Any name stands for the container, and for this item only.
         names_.push_back({leading_name(*item.collection), document_});
-        const bool is_document =
-            std::holds_alternative<Name>(item.collection->node) && !item.is_iteration;
         ORRERY_TRY(bind(*item.collection));
         names_.pop_back();
-        item.source = is_document ? document_ : context_.sources.add(item.alias);
+        item.source = context_.sources.add(item.alias);
         return add_name(item);
       }
       auto& inner = std::get<Subquery>(item.collection->node);

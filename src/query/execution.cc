@@ -3,9 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <limits>
-#include <set>
-#include <tuple>
-#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 #include <vector>
@@ -16,21 +13,14 @@
 #include "query/aggregate.h"
 #include "query/evaluate.h"
 #include "query/rows.h"
+#include "query/waiting_rows.h"
 
 namespace orrery::query {
 namespace {
 
 using json::Value;
 
-/// What a remembered hash costs, in a set.
-constexpr std::size_t kSeenBytes = 40;
-/// What a waiting row costs beside its text and key.
-constexpr std::size_t kWaitingRowOverhead = 120;
-
-struct Hash128Hash {
-  std::size_t operator()(const json::Hash128& hash) const { return hash.low; }
-};
-using SeenSet = std::unordered_set<json::Hash128, Hash128Hash>;
+using SeenSet = std::unordered_set<json::Hash128, RowHashHash>;
 
 Error number_not_in_json() {
   return Error(ErrorCode::NumberNotInJson,
@@ -53,20 +43,6 @@ std::uint64_t hash_of_key(std::string_view key) {
 }
 
 }  // namespace
-
-/// A row that waits for its turn: with ORDER BY until all documents were seen.
-struct WaitingRow {
-  std::string key;
-  std::size_t piece = 0;
-  DocumentNumber number;
-  std::uint32_t place = 0;  ///< among the rows of its document
-  std::string text;
-  mutable bool was_shown = false;  ///< DISTINCT: the like of it, on an earlier page
-
-  auto order() const { return std::tie(key, piece, number, place); }
-  bool operator<(const WaitingRow& other) const { return order() < other.order(); }
-  std::size_t memory() const { return key.size() + text.size() + kWaitingRowOverhead; }
-};
 
 class Execution::Impl {
  public:
@@ -125,12 +101,12 @@ class Execution::Impl {
       inner_->take(document, number);
       return inner_->is_over() ? Next::PageDone : Next::More;
     }
-    return take_value(Value::of_checked(document), number);
+    return take_value(Value::of_object(document), number);
   }
 
   void remember(std::string_view document, DocumentNumber number) {
     frame_.begin_row();
-    frame_.row.set(0, Value::of_checked(document));
+    frame_.row.set(0, Value::of_object(document));
     const std::uint32_t shown = shown_rows_of(number);
     remember_rows(shown == 0 ? std::numeric_limits<std::uint32_t>::max() : shown);
   }
@@ -145,7 +121,7 @@ class Execution::Impl {
 
   void resume_at(std::string_view document) {
     frame_.begin_row();
-    frame_.row.set(0, Value::of_checked(document));
+    frame_.row.set(0, Value::of_object(document));
     for_each_row(tree_, frame_, [this] {
       std::string key = sort_key();
       if (key.starts_with(*resume_key_) && hash_of_key(key) == position_.cut_hash) {
@@ -179,6 +155,14 @@ class Execution::Impl {
     return {};
   }
 
+  /// How many rows may matter for this page: those that are shown, and those that OFFSET passes
+  /// over before.
+  std::uint64_t wanted() const {
+    const std::uint64_t skipping = skip_ - std::min(skip_, position_.skipped);
+    const std::uint64_t showing = std::min<std::uint64_t>(limits_.rows_max, left_to_take());
+    return skipping + showing + resume_cut_rows_;
+  }
+
   bool is_over() const { return is_over_ || position_.emitted >= take_; }
   /// Of all documents that were given.
   bool has_shown_all() const { return groups_ ? is_over() : !is_page_full_; }
@@ -192,7 +176,7 @@ class Execution::Impl {
   bool has_new_key_ = true;
 
   std::size_t memory() const {
-    return rows_.size() + waiting_bytes_ + (groups_ ? groups_->memory() : 0) +
+    return rows_.size() + waiting_.memory() + (groups_ ? groups_->memory() : 0) +
            seen_.size() * kSeenBytes + (inner_ ? inner_->memory() : 0);
   }
 
@@ -343,14 +327,7 @@ class Execution::Impl {
 
   // ── ORDER BY ──
 
-  /// How many rows may matter for this page: those that are shown, and those that OFFSET passes
-  /// over before.
-  std::uint64_t wanted() const {
-    const std::uint64_t skipping = skip_ - std::min(skip_, position_.skipped);
-    const std::uint64_t showing =
-        std::min<std::uint64_t>(limits_.rows_max, take_ - std::min(take_, position_.emitted));
-    return skipping + showing + resume_cut_rows_;
-  }
+  std::uint64_t left_to_take() const { return take_ - std::min(take_, position_.emitted); }
 
   bool take_ordered_row() {
     ++stats_.rows;
@@ -363,21 +340,22 @@ class Execution::Impl {
       if (each.number == number_ && row.key == resume_key_) each.piece = piece_;
     }
     if (is_shown_before(row)) return true;
-    const bool is_full = waiting_.size() >= wanted() || waiting_bytes_ > limits_.memory_max;
-    if (is_full && !tree_.is_distinct && !waiting_.empty() && !(row < *waiting_.rbegin())) {
+    const bool is_full = waiting_.size() >= wanted() || waiting_.memory() > limits_.memory_max;
+    if (is_full && !tree_.is_distinct && !waiting_.empty() && !(row < waiting_.last())) {
       // In the query's order nothing after it is smaller.
-      is_piece_done_ = row.key > waiting_.rbegin()->key;
+      is_piece_done_ = row.key > waiting_.last().key;
       has_more_ = true;
-      return !is_piece_done_;
+      return true;
     }
     if (!append_row(row.text)) return true;
     if (frame_.failure) return false;
     if (tree_.is_distinct) return take_distinct_row(std::move(row));
-    waiting_bytes_ += row.memory();
-    waiting_.insert(std::move(row));
+    const bool is_last = waiting_.insert(std::move(row));
+    // The last row that TOP wants: in the query's order all others come after it.
+    is_piece_done_ = is_last && waiting_.size() == wanted() && left_to_take() <= limits_.rows_max;
     while (waiting_.size() > wanted() ||
-           (waiting_bytes_ > limits_.memory_max && waiting_.size() > 1)) {
-      drop(std::prev(waiting_.end()));
+           (waiting_.memory() > limits_.memory_max && waiting_.size() > 1)) {
+      waiting_.drop_last();
       has_more_ = true;
     }
     return true;
@@ -406,30 +384,12 @@ class Execution::Impl {
     }
   }
 
-  /// Of equal rows the first one counts, which may come last: all of them have to be kept. Where
-  /// one of them was shown, which need not be the first one any more, none is.
   bool take_distinct_row(WaitingRow row) {
     row.was_shown = is_before_resumption(row);
-    const json::Hash128 hash = json::hash_of(Value::of_checked(row.text));
-    const auto found = distinct_.find(hash);
-    if (found != distinct_.end()) {
-      row.was_shown = found->second->was_shown = row.was_shown || found->second->was_shown;
-      if (!(row < *found->second)) return true;
-      drop(found->second);
-      distinct_.erase(found);
-    }
-    waiting_bytes_ += row.memory() + kSeenBytes;
-    distinct_.emplace(hash, waiting_.insert(std::move(row)).first);
-    if (waiting_bytes_ > limits_.memory_max) {
-      frame_.failure = too_much_memory("DISTINCT with ORDER BY has too many different rows");
-      return false;
-    }
-    return true;
-  }
-
-  void drop(std::set<WaitingRow>::iterator row) {
-    waiting_bytes_ -= row->memory();
-    waiting_.erase(row);
+    waiting_.insert_distinct(std::move(row));
+    if (waiting_.memory() <= limits_.memory_max) return true;
+    frame_.failure = too_much_memory("DISTINCT with ORDER BY has too many different rows");
+    return false;
   }
 
   /// An earlier page has ended at or after this row.
@@ -448,27 +408,27 @@ class Execution::Impl {
 
   void emit_ordered() {
     std::uint64_t cut_rows_left = resume_cut_rows_;
-    for (auto row = waiting_.begin(); row != waiting_.end(); ++row) {
+    for (const WaitingRow& row : waiting_) {
       if (is_over()) return;
-      if (row->was_shown) continue;
-      if (cut_rows_left > 0 && row->key.starts_with(*resume_key_)) {
+      if (row.was_shown) continue;
+      if (cut_rows_left > 0 && row.key.starts_with(*resume_key_)) {
         --cut_rows_left;
         continue;
       }
       if (position_.skipped < skip_) {
         ++position_.skipped;
-        remember_row(*row);
+        remember_row(row);
         continue;
       }
       if (count_ >= limits_.rows_max ||
-          (count_ > 0 && rows_.size() + 1 + row->text.size() > limits_.bytes_max)) {
+          (count_ > 0 && rows_.size() + 1 + row.text.size() > limits_.bytes_max)) {
         return;
       }
       separate();
-      rows_ += row->text;
+      rows_ += row.text;
       ++count_;
       ++position_.emitted;
-      remember_row(*row);
+      remember_row(row);
     }
     is_over_ = !has_more_;
   }
@@ -650,10 +610,8 @@ class Execution::Impl {
   bool is_over_ = false;
 
   SeenSet seen_;
-  std::set<WaitingRow> waiting_;
-  std::size_t waiting_bytes_ = 0;
+  WaitingRows waiting_;
   bool has_more_ = false;  // Rows were dropped that later pages show.
-  std::unordered_map<json::Hash128, std::set<WaitingRow>::iterator, Hash128Hash> distinct_;
   std::optional<Groups> groups_;
   std::unique_ptr<Execution> inner_;
 };
@@ -675,6 +633,7 @@ Result<> Execution::finish() { return impl_->finish(); }
 const std::string& Execution::rows() const { return impl_->rows_; }
 std::string Execution::take_rows() { return std::move(impl_->rows_); }
 std::size_t Execution::count() const { return impl_->count_; }
+std::uint64_t Execution::wanted() const { return impl_->wanted(); }
 bool Execution::is_over() const { return impl_->is_over(); }
 const RowPosition& Execution::position() const { return impl_->position_; }
 std::size_t Execution::last_piece() const { return impl_->last_piece_; }

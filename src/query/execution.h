@@ -82,6 +82,8 @@ class Execution {
   const std::string& rows() const;
   std::string take_rows();
   std::size_t count() const;
+  /// How many rows the page has room for, with those that OFFSET passes over.
+  std::uint64_t wanted() const;
   /// Nothing comes after this page, whatever documents there are.
   bool is_over() const;
   /// Where the next page begins.

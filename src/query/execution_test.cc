@@ -18,11 +18,11 @@ using ::testing::UnorderedElementsAre;
 
 using Documents = std::vector<std::string>;
 
-PreparedQueryPtr prepared(std::string text, std::string_view parameters = "[]",
+PreparedQueryPtr prepared(const std::string& text, std::string_view parameters = "[]",
                           const Settings& settings = {}) {
   auto given = Parameters::parse(json::Value::of_checked(parameters));
   EXPECT_TRUE(given) << given.error().message();
-  auto query = PreparedQuery::prepare(std::move(text), std::move(*given), settings);
+  auto query = PreparedQuery::prepare(text, *given, settings);
   EXPECT_TRUE(query) << query.error().message();
   return query ? *query : nullptr;
 }
@@ -90,9 +90,9 @@ class Drain {
 };
 
 /// The rows, which are the same for every size of pages.
-std::vector<std::string> rows_of(std::string text, const Documents& documents,
+std::vector<std::string> rows_of(const std::string& text, const Documents& documents,
                                  std::string_view parameters = "[]") {
-  const PreparedQueryPtr query = prepared(std::move(text), parameters);
+  const PreparedQueryPtr query = prepared(text, parameters);
   if (!query) return {};
   auto rows = Drain(query, documents, 1000).rows();
   for (const std::uint32_t size : {1u, 2u, 3u}) {
@@ -102,9 +102,9 @@ std::vector<std::string> rows_of(std::string text, const Documents& documents,
 }
 
 /// What running the query over the documents is refused with.
-std::string failure_of(std::string text, const Documents& documents,
+std::string failure_of(const std::string& text, const Documents& documents,
                        const PageLimits& limits = {}) {
-  Execution execution(prepared(std::move(text)), limits);
+  Execution execution(prepared(text), limits);
   execution.begin_piece({});
   std::uint64_t number = 0;
   for (const std::string& document : documents) {
@@ -138,6 +138,24 @@ TEST(ExecutionTest, WholeDocumentsAreShownAsTheyAre) {
   EXPECT_TRUE(prepared("SELECT * FROM c")->shows_documents());
   EXPECT_TRUE(prepared("SELECT VALUE c FROM c WHERE c.a > 1")->shows_documents());
   EXPECT_FALSE(prepared("SELECT DISTINCT VALUE c FROM c")->shows_documents());
+}
+
+TEST(ExecutionTest, APlainQueryTakesADocumentNoLongerThanItIs) {
+  for (const auto* text : {"SELECT * FROM c WHERE c.a = 1 AND c.b IN (1, 2) ORDER BY c.a",
+                           "SELECT c.a, {'b': c.b + 1} AS o FROM c WHERE c.s LIKE 'x%'",
+                           "SELECT VALUE UPPER('x') FROM c"}) {
+    EXPECT_TRUE(prepared(text)->is_plain()) << text;
+  }
+  for (const auto* text :
+       {"SELECT * FROM c WHERE RegexMatch(c.s, '(a+)+b')", "SELECT VALUE t FROM c JOIN t IN c.tags",
+        "SELECT VALUE t FROM t IN c.tags", "SELECT VALUE UPPER(c.s) FROM c",
+        "SELECT VALUE c.a FROM c WHERE EXISTS(SELECT VALUE t FROM t IN c.tags WHERE t = 1)",
+        "SELECT VALUE COUNT(1) FROM c", "SELECT VALUE c.a FROM c GROUP BY c.a",
+        "SELECT VALUE d FROM (SELECT DISTINCT VALUE c.a FROM c) AS d",
+        "SELECT VALUE 1 FROM c ORDER BY ABS(c.a)"}) {
+    const auto query = PreparedQuery::prepare(text, {}, {});
+    if (query) EXPECT_FALSE((*query)->is_plain()) << text;
+  }
 }
 
 TEST(ExecutionTest, APageMayEndWithinADocument) {
@@ -391,10 +409,17 @@ TEST(ExecutionTest, NothingIsWantedBeyondTop) {
 }
 
 TEST(ExecutionTest, InOrderAPieceIsDoneWhenItCannotMatterAnyMore) {
-  Execution execution(prepared("SELECT TOP 1 VALUE c.id FROM c ORDER BY c.mag"), {});
-  execution.begin_piece({});
-  EXPECT_EQ(execution.take(kStars[3], DocumentNumber{4}), Execution::Next::More);
-  EXPECT_EQ(execution.take(kStars[2], DocumentNumber{3}), Execution::Next::PieceDone);
+  PageLimits limits;
+  limits.rows_max = 1;
+  Execution page(prepared("SELECT VALUE c.id FROM c ORDER BY c.mag"), limits);
+  page.begin_piece({});
+  EXPECT_EQ(page.take(kStars[3], DocumentNumber{4}), Execution::Next::More);
+  EXPECT_EQ(page.take(kStars[2], DocumentNumber{3}), Execution::Next::PieceDone);
+  // After the last row that TOP wants nobody asks whether there is another one.
+  Execution top(prepared("SELECT TOP 2 VALUE c.id FROM c ORDER BY c.mag"), {});
+  top.begin_piece({});
+  EXPECT_EQ(top.take(kStars[3], DocumentNumber{4}), Execution::Next::More);
+  EXPECT_EQ(top.take(kStars[2], DocumentNumber{3}), Execution::Next::PieceDone);
 }
 
 TEST(ExecutionTest, NumbersThatJsonHasNotAreRefused) {

@@ -7,6 +7,7 @@
 #include "query/aggregate.h"
 #include "query/lexer.h"
 #include "query/parser.h"
+#include "query/walk.h"
 
 namespace orrery::query {
 namespace {
@@ -46,18 +47,41 @@ bool shows_whole_documents(const Query& query, const Sources& sources) {
   return path != nullptr && path->source == 0 && sources.steps(*path).empty();
 }
 
-}  // namespace
-
-Result<PreparedQueryPtr> PreparedQuery::prepare(std::string text, Parameters parameters,
-                                                const Settings& settings) {
-  ORRERY_TRY(check_text(text));
-  ORRERY_TRY(auto tree, Parser(text).parse_query());
-  return make(std::move(tree), text, parameters, settings);
+bool is_plain_expression(const Expression& expression) {
+  return !any_within(expression, [](const Expression& each) {
+    return std::holds_alternative<Call>(each.node) || std::holds_alternative<Subquery>(each.node);
+  });
 }
 
-Result<PreparedQueryPtr> PreparedQuery::make(QueryPtr tree, const std::string& text,
-                                             const Parameters& parameters,
-                                             const Settings& settings) {
+bool is_plain_query(const Query& query) {
+  if (query.is_rank || query.is_grouped() || query.from.size() > 1) return false;
+  const bool is_over_documents = query.from.empty() || query.from.front().source == 0;
+  return is_over_documents && (!query.where || is_plain_expression(*query.where)) &&
+         std::ranges::all_of(
+             query.selection.items,
+             [](const auto& item) { return is_plain_expression(*item.expression); }) &&
+         std::ranges::all_of(query.order_by, [](const auto& item) {
+           return is_plain_expression(*item.expression);
+         });
+}
+
+}  // namespace
+
+Result<QueryPtr> parse_query(const std::string& text) {
+  ORRERY_TRY(check_text(text));
+  return Parser(text).parse_query();
+}
+
+Result<PreparedQueryPtr> PreparedQuery::prepare(const std::string& text,
+                                                const Parameters& parameters,
+                                                const Settings& settings) {
+  ORRERY_TRY(auto tree, parse_query(text));
+  return prepare(std::move(tree), text, parameters, settings);
+}
+
+Result<PreparedQueryPtr> PreparedQuery::prepare(QueryPtr tree, const std::string& text,
+                                                const Parameters& parameters,
+                                                const Settings& settings) {
   // Not make_shared: the constructor is private.
   std::shared_ptr<PreparedQuery> query(new PreparedQuery());
   query->text_ = text;
@@ -68,7 +92,7 @@ Result<PreparedQueryPtr> PreparedQuery::make(QueryPtr tree, const std::string& t
     FromItem& first = tree->from.front();
     auto* subquery = std::get_if<Subquery>(&first.collection->node);
     if (subquery != nullptr && is_over_all_documents(*subquery->query)) {
-      ORRERY_TRY(query->inner_, make(std::move(subquery->query), text, parameters, settings));
+      ORRERY_TRY(query->inner_, prepare(std::move(subquery->query), text, parameters, settings));
       first.collection->node = Name{first.alias};
     }
   }
@@ -80,6 +104,7 @@ Result<PreparedQueryPtr> PreparedQuery::make(QueryPtr tree, const std::string& t
   query->tree_ = std::move(tree);
   query->shape_ = shape_of(*query->tree_, query->inner_ != nullptr);
   query->shows_documents_ = shows_whole_documents(*query->tree_, query->sources_);
+  query->is_plain_ = query->inner_ == nullptr && is_plain_query(*query->tree_);
   query->hash_ = hash_of_query(query->text_, query->parameters_);
   return query;
 }

@@ -13,6 +13,9 @@
 
 namespace orrery::query {
 
+/// BadRequest in the form of text_error.
+Result<QueryPtr> parse_query(const std::string& text);
+
 class PreparedQuery;
 using PreparedQueryPtr = std::shared_ptr<const PreparedQuery>;  // Shared by pages under way.
 
@@ -28,8 +31,11 @@ class PreparedQuery {
   };
 
   /// BadRequest in the form of text_error.
-  static Result<PreparedQueryPtr> prepare(std::string text, Parameters parameters,
+  static Result<PreparedQueryPtr> prepare(const std::string& text, const Parameters& parameters,
                                           const Settings& settings);
+  /// Of a text that has been parsed: see parse_query().
+  static Result<PreparedQueryPtr> prepare(QueryPtr tree, const std::string& text,
+                                          const Parameters& parameters, const Settings& settings);
 
   const std::string& text() const { return text_; }
   const Parameters& parameters() const { return parameters_; }
@@ -42,6 +48,9 @@ class PreparedQuery {
   bool reads_documents() const { return !tree_->from.empty(); }
   /// SELECT * FROM c, or SELECT VALUE c: documents come out as they are stored.
   bool shows_documents() const { return shows_documents_; }
+  /// Whether a document takes no more time than it is long: neither functions are called for it,
+  /// nor are there rows within it.
+  bool is_plain() const { return is_plain_; }
   /// The query over all documents whose rows are the documents of this one: FROM (SELECT DISTINCT
   /// …), and others whose rows do not come of one document each. Null: there is none.
   const PreparedQueryPtr& inner() const { return inner_; }
@@ -50,8 +59,6 @@ class PreparedQuery {
 
  private:
   PreparedQuery() = default;
-  static Result<PreparedQueryPtr> make(QueryPtr tree, const std::string& text,
-                                       const Parameters& parameters, const Settings& settings);
 
   std::string text_;
   Parameters parameters_;
@@ -61,6 +68,7 @@ class PreparedQuery {
   const UserFunctions* user_functions_ = nullptr;
   Shape shape_ = Shape::Stream;
   bool shows_documents_ = false;
+  bool is_plain_ = false;
   PreparedQueryPtr inner_;
   std::uint64_t hash_ = 0;
 };

@@ -90,7 +90,6 @@ std::optional<VectorOrder> vector_order_of(const PreparedQuery& query) {
   if (!numbers) return std::nullopt;
   order.path = std::move(*names);
   order.vector = std::move(*numbers);
-  order.is_undefined_first = !tree.order_by.front().is_largest_first;
   order.skip = tree.offset ? tree.offset->value : 0;
   order.take = tree.limit ? tree.limit->value : std::numeric_limits<std::uint64_t>::max();
   if (tree.top) order.take = std::min(order.take, tree.top->value);

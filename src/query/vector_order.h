@@ -16,8 +16,6 @@ struct VectorOrder {
   std::vector<std::string> path;  ///< member names of the document
   Floats vector;
   VectorOptions options;  ///< of the container's policy and of the call
-  /// Whether documents that cannot be compared come before all others, not after them.
-  bool is_undefined_first = false;
   std::uint64_t skip = 0;
   std::uint64_t take = 0;
 };

@@ -23,7 +23,6 @@ TEST(VectorOrderTest, SaysWhichVectorsAreWanted) {
   EXPECT_THAT(order->vector, ElementsAre(1, -2.5F));
   EXPECT_EQ(order->options.function, DistanceFunction::Cosine);
   EXPECT_EQ(order->options.search_list_multiplier, VectorOptions::kMultiplierDefault);
-  EXPECT_FALSE(order->is_undefined_first);
   EXPECT_EQ(order->skip, 0U);
   EXPECT_EQ(order->take, 7U);
 }
@@ -39,7 +38,6 @@ TEST(VectorOrderTest, TheVectorMayStandFirstAndBeAParameter) {
   EXPECT_THAT(order->vector, ElementsAre(3, 4));
   EXPECT_EQ(order->options.function, DistanceFunction::Euclidean);
   EXPECT_EQ(order->options.type, VectorDataType::Int8);
-  EXPECT_TRUE(order->is_undefined_first);
   EXPECT_EQ(order->skip, 2U);
   EXPECT_EQ(order->take, 5U);
 }

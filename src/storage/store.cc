@@ -28,6 +28,7 @@
 #include "base/assert.h"
 #include "base/diagnostics.h"
 #include "storage/durable_file.h"
+#include "storage/value_cache.h"
 
 namespace orrery::storage {
 namespace {
@@ -42,6 +43,9 @@ constexpr std::chrono::seconds kReopenWaitMax{10};
 constexpr std::size_t kProbeBytes = 4 << 20;
 /// What is less than this in memory is quicker to replay than worth a flush at every stop.
 constexpr std::uint64_t kFlushWorthwhileBytes = 2 << 20;
+
+/// So much of the cache is for single versions, the rest for blocks.
+constexpr std::size_t kVersionsPart = 2;
 
 constexpr std::array<const char*, kFamilyCount> kFamilyNames = {
     "catalog", "heads", "log", "ids", "rids", "unique", "history", "expiry", "terms"};
@@ -94,8 +98,9 @@ rocksdb::ColumnFamilyOptions family_options(Family family,
   options.level_compaction_dynamic_level_bytes = true;
   options.compression = rocksdb::kLZ4Compression;
   if (family == Family::Log) {
-    // Bodies, read in long scans; every key is known to be there before it is asked for.
-    table.block_size = 32 << 10;
+    // Bodies, read in long scans, and one here and one there by queries: the smaller the block, the
+    // less is unpacked for one of them. Every key is known to be there before it is asked for.
+    table.block_size = 8 << 10;
     options.write_buffer_size = 32 << 20;
     options.target_file_size_base = 64 << 20;
     options.max_bytes_for_level_base = 256 << 20;
@@ -107,8 +112,11 @@ rocksdb::ColumnFamilyOptions family_options(Family family,
   } else if (family == Family::Terms) {
     // Walked along from somewhere, in either direction; nobody asks for a single key.
     table.block_size = 8 << 10;
-    table.index_type = rocksdb::BlockBasedTableOptions::kTwoLevelIndexSearch;
     options.write_buffer_size = 16 << 20;
+  } else if (family == Family::Catalog || family == Family::Heads) {
+    // A few small values, which are nearly always there.
+    table.block_size = 4 << 10;
+    options.write_buffer_size = 4 << 20;
   } else {
     // The order of numbers is walked along from end to end; the others are asked for single keys.
     table.block_size = family == Family::Rids ? 16 << 10 : 4 << 10;
@@ -190,7 +198,12 @@ Result<> probe_disk(const std::filesystem::path& directory) {
 }  // namespace
 
 struct Store::Handle {
+  explicit Handle(std::size_t version_bytes) : versions(version_bytes) {}
+
   std::unique_ptr<rocksdb::DB> db;
+  /// Of `log`, whose values never change. Not kept across reopening: what was promised and not
+  /// stored may come again with another value.
+  ValueCache versions;
   std::array<rocksdb::ColumnFamilyHandle*, kFamilyCount> families{};
   rocksdb::ColumnFamilyHandle* default_family = nullptr;
   /// True once it is closed, and not only about to be. Shared with whoever waits for that.
@@ -224,7 +237,8 @@ Result<std::unique_ptr<Store>> Store::open(StoreOptions options) {
   }
   ORRERY_TRY(check_format(options.directory));
   std::unique_ptr<Store> store(new Store(std::move(options)));
-  store->cache_ = rocksdb::NewLRUCache(store->options_.cache_bytes);
+  store->cache_ = rocksdb::NewLRUCache(store->options_.cache_bytes -
+                                       store->options_.cache_bytes / kVersionsPart);
   ORRERY_TRY(store->handle_, store->open_handle(false));
   return store;
 }
@@ -258,7 +272,7 @@ Result<std::shared_ptr<Store::Handle>> Store::open_handle(bool read_only) const 
     }
   }
   if (!status.ok()) return disk_error(fmt::format("cannot open the store in {}", path), status);
-  auto handle = std::make_shared<Handle>();
+  auto handle = std::make_shared<Handle>(options_.cache_bytes / kVersionsPart);
   handle->db.reset(db);
   handle->default_family = handles[0];
   for (std::size_t i = 0; i < kFamilyCount; ++i) handle->families[i] = handles[i + 1];
@@ -399,22 +413,44 @@ StoreStats Store::stats() const {
   db.GetAggregatedIntProperty(rocksdb::DB::Properties::kLiveSstFilesSize, &stats.live_bytes);
   db.GetAggregatedIntProperty(rocksdb::DB::Properties::kEstimatePendingCompactionBytes,
                               &stats.pending_compaction_bytes);
-  stats.cache_bytes = std::static_pointer_cast<rocksdb::Cache>(cache_)->GetUsage();
+  stats.cache_bytes =
+      std::static_pointer_cast<rocksdb::Cache>(cache_)->GetUsage() + handle->versions.bytes();
   return stats;
 }
 
 struct Snapshot::State {
   std::shared_ptr<Store::Handle> handle;
   const rocksdb::Snapshot* snapshot = nullptr;
+  Tier tier = Tier::Disk;
+  bool has_missed = false;
+
+  rocksdb::ReadOptions options() const {
+    rocksdb::ReadOptions options;
+    options.snapshot = snapshot;
+    if (tier == Tier::Memory) options.read_tier = rocksdb::kBlockCacheTier;
+    return options;
+  }
+  /// Whether that is why a read came to nothing.
+  bool is_miss(const rocksdb::Status& status) {
+    if (status.IsIncomplete()) has_missed = true;
+    return status.IsIncomplete();
+  }
+  /// "Found" with nothing in it: see Store::get.
+  bool is_unopened(const rocksdb::Slice& value) {
+    if (tier != Tier::Memory || !value.empty()) return false;
+    has_missed = true;
+    return true;
+  }
 
   ~State() {
     if (snapshot != nullptr) handle->db->ReleaseSnapshot(snapshot);
   }
 };
 
-Result<Snapshot> Store::snapshot() const {
+Result<Snapshot> Store::snapshot(Tier tier) const {
   auto state = std::make_unique<Snapshot::State>();
-  state->handle = wait_for_handle();
+  state->tier = tier;
+  state->handle = tier == Tier::Memory ? handle() : wait_for_handle();
   if (!state->handle) {
     return Error(ErrorCode::Unavailable, "the store is being reopened after a disk error");
   }
@@ -427,19 +463,90 @@ Snapshot::Snapshot(Snapshot&&) noexcept = default;
 Snapshot& Snapshot::operator=(Snapshot&&) noexcept = default;
 Snapshot::~Snapshot() = default;
 
+bool Snapshot::has_missed() const { return state_->has_missed; }
+
 Lookup Snapshot::get(Family family, std::string_view key, std::string& out) const {
-  rocksdb::ReadOptions options;
-  options.snapshot = state_->snapshot;
   rocksdb::PinnableSlice value(&out);
-  const auto status =
-      state_->handle->db->Get(options, state_->handle->family(family), slice(key), &value);
+  const auto status = state_->handle->db->Get(state_->options(), state_->handle->family(family),
+                                              slice(key), &value);
   if (status.ok()) {
+    if (state_->is_unopened(value)) return Lookup::Unknown;
     if (value.IsPinned()) out.assign(value.data(), value.size());
     return Lookup::Found;
   }
   if (status.IsNotFound()) return Lookup::Missing;
+  if (state_->is_miss(status)) return Lookup::Unknown;
   diagnostics::error("a read from the store failed: {}", status.ToString());
   return Lookup::Failed;
+}
+
+struct Snapshot::Values::State {
+  std::vector<std::string_view> views;
+  /// What they refer to, in either place.
+  std::vector<ValueCache::Pin> cached;
+  std::vector<rocksdb::PinnableSlice> read;
+
+  // Of those that are not cached.
+  std::vector<std::size_t> places;
+  std::vector<rocksdb::Slice> keys;
+  std::vector<rocksdb::Status> statuses;
+
+  void reset() {
+    views.clear();
+    cached.clear();
+    for (rocksdb::PinnableSlice& value : read) value.Reset();
+    places.clear();
+    keys.clear();
+  }
+};
+
+Snapshot::Values::Values() : state_(std::make_unique<State>()) {}
+Snapshot::Values::Values(Values&&) noexcept = default;
+Snapshot::Values::~Values() = default;
+std::string_view Snapshot::Values::operator[](std::size_t place) const {
+  return state_->views[place];
+}
+
+Result<bool> Snapshot::get_versions(std::span<const std::string> keys, Values& out) const {
+  auto& handle = *state_->handle;
+  auto& values = *out.state_;
+  values.reset();
+  for (std::size_t place = 0; place < keys.size(); ++place) {
+    if (auto pin = handle.versions.find(keys[place])) {
+      values.views.push_back(pin.value());
+      values.cached.push_back(std::move(pin));
+    } else {
+      values.views.emplace_back();
+      values.places.push_back(place);
+      values.keys.push_back(slice(keys[place]));
+    }
+  }
+  const std::size_t count = values.keys.size();
+  if (count == 0) return true;
+  if (values.read.size() < count) values.read.resize(count);
+  values.statuses.assign(count, {});
+  if (state_->tier == Tier::Disk) {
+    handle.db->MultiGet(state_->options(), handle.family(Family::Log), count, values.keys.data(),
+                        values.read.data(), values.statuses.data());
+  } else {
+    // Reading several together, RocksDB looks at the disk whatever it is told.
+    for (std::size_t i = 0; i < count; ++i) {
+      values.statuses[i] = handle.db->Get(state_->options(), handle.family(Family::Log),
+                                          values.keys[i], &values.read[i]);
+    }
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    const rocksdb::Status& status = values.statuses[i];
+    if (status.IsNotFound()) return false;
+    if (state_->is_miss(status) || (status.ok() && state_->is_unopened(values.read[i]))) {
+      return Error(ErrorCode::Unavailable, "not in memory");
+    }
+    if (!status.ok()) return disk_error("a read from the store failed", status);
+    const std::size_t place = values.places[i];
+    values.views[place] = view(values.read[i]);
+    handle.versions.insert(keys[place], values.views[place]);
+  }
+  return true;
 }
 
 struct Snapshot::Cursor::State {
@@ -448,6 +555,7 @@ struct Snapshot::Cursor::State {
   rocksdb::Slice lower_slice;
   rocksdb::Slice upper_slice;
   std::unique_ptr<rocksdb::Iterator> iterator;
+  Snapshot::State* snapshot = nullptr;
 };
 
 Snapshot::Cursor::Cursor(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -461,8 +569,8 @@ Snapshot::Cursor Snapshot::cursor(Family family, std::string_view lower, std::st
   state->upper = upper;
   state->lower_slice = slice(state->lower);
   state->upper_slice = slice(state->upper);
-  rocksdb::ReadOptions options;
-  options.snapshot = state_->snapshot;
+  state->snapshot = state_.get();
+  rocksdb::ReadOptions options = state_->options();
   options.iterate_lower_bound = &state->lower_slice;
   options.iterate_upper_bound = &state->upper_slice;
   if (access == Access::Scan) {
@@ -480,7 +588,11 @@ void Snapshot::Cursor::seek_for_prev(std::string_view key) {
 }
 void Snapshot::Cursor::next() { state_->iterator->Next(); }
 void Snapshot::Cursor::prev() { state_->iterator->Prev(); }
-bool Snapshot::Cursor::valid() const { return state_->iterator->Valid(); }
+bool Snapshot::Cursor::valid() const {
+  if (state_->iterator->Valid()) return true;
+  state_->snapshot->is_miss(state_->iterator->status());
+  return false;
+}
 std::string_view Snapshot::Cursor::key() const { return view(state_->iterator->key()); }
 std::string_view Snapshot::Cursor::value() const { return view(state_->iterator->value()); }
 Result<> Snapshot::Cursor::status() const {

@@ -28,7 +28,7 @@ struct StoreOptions {
   std::size_t cache_bytes = 64 << 20;
 };
 
-/// Where a point read may look.
+/// Where a read may look.
 enum class Tier {
   Memory,  ///< memtables and block cache: does not block; may answer Unknown
   Disk,    ///< may block
@@ -73,8 +73,9 @@ class Store {
   /// Reads one value into `out`, whose memory is reused. Thread-safe.
   Lookup get(Family family, std::string_view key, std::string& out, Tier tier) const;
 
-  /// A consistent view over all families. Blocks. Unavailable as Lookup::Failed.
-  Result<Snapshot> snapshot() const;
+  /// A consistent view over all families. With Tier::Disk it blocks, and so does all that is read
+  /// from it. Unavailable as Lookup::Failed.
+  Result<Snapshot> snapshot(Tier tier = Tier::Disk) const;
 
   /// Frees the space of a range that is no longer reachable, as far as whole files lie in it.
   void drop_files(Family family, std::string_view from, std::string_view to);
@@ -108,8 +109,30 @@ class Snapshot {
   Snapshot& operator=(Snapshot&&) noexcept;
   ~Snapshot();
 
-  /// As Store::get with Tier::Disk.
+  /// With Tier::Memory: something that was asked for was not there. Whatever was read since then
+  /// may be less than there is: ask again with Tier::Disk.
+  bool has_missed() const;
+
+  /// As Store::get.
   Lookup get(Family family, std::string_view key, std::string& out) const;
+
+  /// Values that were read together. They must not outlive the snapshot.
+  class Values {
+   public:
+    Values();
+    Values(Values&&) noexcept;
+    ~Values();
+    /// Lives until the next read.
+    std::string_view operator[](std::size_t place) const;
+
+   private:
+    friend class Snapshot;
+    struct State;
+    std::unique_ptr<State> state_;
+  };
+  /// The values of these keys of `log`, in their order: cheaper than one by one, and kept in
+  /// memory. False when one of them is missing. Unavailable on an I/O error.
+  Result<bool> get_versions(std::span<const std::string> keys, Values& out) const;
 
   /// Iterates [lower, upper) in key order. The cursor must not outlive the snapshot.
   class Cursor {

@@ -183,6 +183,50 @@ TEST_F(StoreTest, ASnapshotDoesNotSeeWhatComesAfterIt) {
   EXPECT_THAT(contents(*snapshot, Family::Log), ElementsAre(Pair("a", "new"), Pair("c", "new")));
 }
 
+TEST_F(StoreTest, VersionsAreReadTogetherAndKeptInMemory) {
+  ASSERT_TRUE(put("a", std::string(3 << 20, 'a')));
+  ASSERT_TRUE(put("b", "two"));
+  store->flush();
+  reopen();
+  const std::vector<std::string> keys = {"b", "a"};
+  {
+    const auto memory = store->snapshot(Tier::Memory);
+    Snapshot::Values values;
+    EXPECT_FALSE(memory->get_versions(keys, values));
+    EXPECT_TRUE(memory->has_missed());
+  }
+  const auto disk = store->snapshot();
+  Snapshot::Values values;
+  ASSERT_EQ(disk->get_versions(keys, values), true);
+  EXPECT_EQ(values[0], "two");
+  EXPECT_EQ(values[1].size(), 3U << 20);
+  EXPECT_FALSE(disk->has_missed());
+  EXPECT_EQ(disk->get_versions(std::vector<std::string>{"b", "c"}, values), false);
+
+  const auto memory = store->snapshot(Tier::Memory);
+  ASSERT_EQ(memory->get_versions(std::vector<std::string>{"b"}, values), true);
+  EXPECT_EQ(values[0], "two");
+  EXPECT_FALSE(memory->has_missed());
+}
+
+TEST_F(StoreTest, ASnapshotOfWhatIsInMemoryTellsWhatIsNot) {
+  ASSERT_TRUE(put("k", std::string(3 << 20, 'x')));
+  store->flush();
+  reopen();
+  ASSERT_TRUE(put("m", "in memory"));
+  std::string value;
+  {
+    const auto memory = store->snapshot(Tier::Memory);
+    EXPECT_EQ(memory->get(Family::Log, "m", value), Lookup::Found);
+    EXPECT_FALSE(memory->has_missed());
+    EXPECT_EQ(memory->get(Family::Log, "k", value), Lookup::Unknown);
+    EXPECT_TRUE(memory->has_missed());
+  }
+  const auto memory = store->snapshot(Tier::Memory);
+  EXPECT_FALSE(memory->cursor(Family::Log, "a", "z").valid());
+  EXPECT_TRUE(memory->has_missed()) << "it is not the end";
+}
+
 TEST_F(StoreTest, ASnapshotOfSeveralFamiliesIsOfOneMoment) {
   std::atomic<bool> stop{false};
   std::thread writer([&] {

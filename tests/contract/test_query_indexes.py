@@ -100,6 +100,13 @@ def test_index_metrics_as_percent_encoded_json(stars):
                     "PotentialIndexes": {"SingleIndexes": [], "CompositeIndexes": []}}
 
 
+def test_index_metrics_name_a_composite_index_that_would_help(stars):
+    text = "SELECT * FROM c WHERE c.n = 1 ORDER BY c.mag DESC"
+    page = queries.send(stars, text, headers={"x-ms-cosmos-populateindexmetrics-V2": "true"}).expect(200)
+    told = json.loads(urllib.parse.unquote(page[UTILIZATION]))
+    assert told["PotentialIndexes"] == {"SingleIndexes": [], "CompositeIndexes": [{"IndexSpecs": ["/n ASC", "/mag DESC"]}]}
+
+
 def test_index_metrics_only_when_asked_for(stars):
     assert queries.send(stars, TEXT, headers={"x-ms-cosmos-populateindexmetrics": "false"}).expect(200)[UTILIZATION] is None
     page = queries.send(stars, TEXT, headers={"x-ms-cosmos-populateindexmetrics": "true"}).expect(200)

@@ -1,0 +1,22 @@
+// Which indexes a query would like to have.
+#pragma once
+
+#include <vector>
+
+#include "protocol/container_definition.h"
+#include "protocol/index_path.h"
+#include "query/access.h"
+
+namespace orrery::api {
+
+/// Indexes that would have helped the query and that the policy allows, best first: for index
+/// metrics, for the explanation, and for building them.
+std::vector<IndexSpec> helpful_indexes(const query::QueryAccess& access,
+                                       const ContainerDefinition& definition);
+
+/// Indexes that would have helped more, if the policy were to name them: paths that it excludes,
+/// and a composite one for several conditions, or for conditions and an order.
+std::vector<IndexSpec> potential_indexes(const query::QueryAccess& access,
+                                         const ContainerDefinition& definition);
+
+}  // namespace orrery::api

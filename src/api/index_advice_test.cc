@@ -1,0 +1,115 @@
+#include "api/index_advice.h"
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "query/prepared.h"
+
+namespace orrery::api {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+using Advice = decltype(helpful_indexes);
+
+std::vector<std::string> advice(Advice& about, const std::string& text, std::string_view policy) {
+  const auto definition = ContainerDefinition::create(
+      Json::parse(R"({"id":"c","partitionKey":{"paths":["/p"]},"indexingPolicy":)" +
+                  std::string(policy) + "}"),
+      "2018-12-31");
+  const auto query = query::PreparedQuery::prepare(text, {}, {});
+  EXPECT_TRUE(definition);
+  EXPECT_TRUE(query);
+  std::vector<std::string> texts;
+  for (const IndexSpec& spec : about(query::access_of(**query), *definition)) {
+    texts.push_back(spec.text());
+  }
+  return texts;
+}
+
+std::vector<std::string> helpful(const std::string& text, std::string_view policy = "{}") {
+  return advice(helpful_indexes, text, policy);
+}
+std::vector<std::string> potential(const std::string& text, std::string_view policy = "{}") {
+  return advice(potential_indexes, text, policy);
+}
+
+TEST(HelpfulIndexesTest, PathsOfConditionsAndOfTheOrder) {
+  EXPECT_THAT(helpful("SELECT * FROM c WHERE c.a > 1 AND c.b.d = 2 ORDER BY c.e"),
+              ElementsAre("/b/d", "/a", "/e"));
+  EXPECT_THAT(helpful("SELECT * FROM c WHERE ARRAY_CONTAINS(c.tags, 'x')"),
+              ElementsAre("/tags/[]"));
+  EXPECT_THAT(helpful("SELECT * FROM c WHERE c.a = 1 OR c.b = 2"), ElementsAre("/a", "/b"));
+  EXPECT_THAT(helpful("SELECT * FROM c WHERE IS_DEFINED(c.a)"), ElementsAre("/a"));
+}
+
+TEST(HelpfulIndexesTest, SpatialOnesThatThePolicyLists) {
+  constexpr std::string_view kPolicy = R"({"spatialIndexes":[{"path":"/at/*"}]})";
+  constexpr std::string_view kPlace = "{'type':'Point','coordinates':[20,30]}";
+  const std::string near =
+      "SELECT * FROM c WHERE ST_DISTANCE(c.at, " + std::string(kPlace) + ") < 10";
+  const std::string elsewhere =
+      "SELECT * FROM c WHERE ST_WITHIN(c.there, " + std::string(kPlace) + ")";
+  EXPECT_THAT(helpful(near, kPolicy), ElementsAre("/at SPATIAL"));
+  EXPECT_THAT(helpful(near), IsEmpty());
+  EXPECT_THAT(helpful(elsewhere, kPolicy), IsEmpty());
+}
+
+TEST(HelpfulIndexesTest, NoneWhereAnIndexCouldNotTell) {
+  EXPECT_THAT(helpful("SELECT * FROM c"), IsEmpty());
+  EXPECT_THAT(helpful("SELECT * FROM c WHERE c.a != 1"), IsEmpty());
+  EXPECT_THAT(helpful("SELECT * FROM c WHERE CONTAINS(c.a, 'x')"), IsEmpty());
+  EXPECT_THAT(helpful("SELECT * FROM c WHERE c.a = 1 OR CONTAINS(c.a, 'x')"), IsEmpty());
+}
+
+TEST(HelpfulIndexesTest, OnlyWhatThePolicyAllows) {
+  constexpr std::string_view kPolicy = R"({"includedPaths":[{"path":"/*"}],
+      "excludedPaths":[{"path":"/secret/*"}],
+      "compositeIndexes":[[{"path":"/a"},{"path":"/b","order":"descending"}]]})";
+  EXPECT_THAT(helpful("SELECT * FROM c WHERE c.secret = 1 AND c.a = 1", kPolicy),
+              ElementsAre("/a"));
+  EXPECT_THAT(helpful("SELECT * FROM c WHERE c.secret = 1 OR c.a = 1", kPolicy), IsEmpty());
+  EXPECT_THAT(helpful("SELECT * FROM c ORDER BY c.a DESC, c.b", kPolicy),
+              ElementsAre("/a ASC,/b DESC"));
+  EXPECT_THAT(helpful("SELECT * FROM c ORDER BY c.a, c.b", kPolicy), IsEmpty());
+  EXPECT_THAT(helpful("SELECT * FROM c WHERE c.a = 1 ORDER BY c.b", kPolicy),
+              ElementsAre("/a ASC,/b DESC", "/a", "/b"));
+  EXPECT_THAT(helpful("SELECT * FROM c WHERE c.a = 1 AND c.b > 1", kPolicy),
+              ElementsAre("/a ASC,/b DESC", "/a", "/b"));
+}
+
+TEST(PotentialIndexesTest, PathsThatThePolicyExcludes) {
+  constexpr std::string_view kPolicy =
+      R"({"includedPaths":[{"path":"/*"}],"excludedPaths":[{"path":"/secret/*"}]})";
+  EXPECT_THAT(potential("SELECT * FROM c WHERE c.secret = 1", kPolicy), ElementsAre("/secret"));
+  EXPECT_THAT(potential("SELECT * FROM c WHERE c.secret = 1 OR c.a = 1", kPolicy),
+              ElementsAre("/secret"));
+  EXPECT_THAT(potential("SELECT * FROM c WHERE c.a = 1", kPolicy), IsEmpty());
+  EXPECT_THAT(potential("SELECT * FROM c WHERE CONTAINS(c.secret, 'x')", kPolicy), IsEmpty());
+}
+
+TEST(PotentialIndexesTest, ACompositeOneForSeveralConditionsOrAnOrder) {
+  EXPECT_THAT(potential("SELECT * FROM c WHERE c.a = 1 AND c.b > 2 AND c.d = 3"),
+              ElementsAre("/a ASC,/d ASC,/b ASC"));
+  EXPECT_THAT(potential("SELECT * FROM c WHERE c.a = 1 ORDER BY c.b DESC"),
+              ElementsAre("/a ASC,/b DESC"));
+  EXPECT_THAT(potential("SELECT * FROM c WHERE c.a > 1 AND c.b > 2"), IsEmpty())
+      << "of two ranges it would serve one";
+  EXPECT_THAT(potential("SELECT * FROM c WHERE c.a = 1 ORDER BY c.a"), IsEmpty());
+  EXPECT_THAT(potential("SELECT * FROM c WHERE ARRAY_CONTAINS(c.tags, 1) AND c.a > 2"), IsEmpty());
+}
+
+TEST(PotentialIndexesTest, NoneWhereThePolicyListsOne) {
+  constexpr std::string_view kPolicy =
+      R"({"compositeIndexes":[[{"path":"/a"},{"path":"/b","order":"descending"}]]})";
+  EXPECT_THAT(potential("SELECT * FROM c WHERE c.a = 1 ORDER BY c.b DESC", kPolicy), IsEmpty());
+  EXPECT_THAT(potential("SELECT * FROM c WHERE c.a = 1 AND c.b > 2", kPolicy), IsEmpty());
+}
+
+}  // namespace
+}  // namespace orrery::api
