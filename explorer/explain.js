@@ -69,13 +69,14 @@ function wordsOfOrder(shape, groups) {
   return undefined;
 }
 
-function advice(helpful, building, groups) {
+function advice(helpful, potential, building, groups) {
   const missing = helpful.filter((index) => !building.includes(index));
   const words = [
     ...building.map((index) => `The index on ${indexText(index)} is being built; until it is ready, queries do without.`),
     ...missing.map((index) => (isComposite(index)
       ? `The composite index on ${indexText(index)} of the indexing policy would help; the server has yet to build it.`
       : `An index on ${index} would help; the server builds it by itself once such queries have read enough to make it worthwhile.`)),
+    ...potential.map((index) => `${isComposite(index) ? "A composite" : "An"} index on ${indexText(index)} would help, if the indexing policy listed it.`),
   ];
   if (!words.length && groups.some(({ way }) => way === "scan")) {
     words.push("No index that the indexing policy allows would make this query faster.");
@@ -98,8 +99,8 @@ export function explain(explanation, metrics) {
       metrics.retrievedDocumentCount !== undefined && `It read ${plural(metrics.retrievedDocumentCount, "document")}.`,
       wordsOfTime(metrics)].filter(Boolean);
   }
-  const { shape, ranges, helpful = [], building = [] } = explanation;
+  const { shape, ranges, helpful = [], potential = [], building = [] } = explanation;
   const groups = groupsOf(ranges);
   return [...groups.map((group) => wordsOf(group, ranges.length)), wordsOfOrder(shape, groups),
-    ...advice(helpful, building, groups), wordsOfTime(metrics)].filter(Boolean);
+    ...advice(helpful, potential, building, groups), wordsOfTime(metrics)].filter(Boolean);
 }

@@ -296,7 +296,8 @@ Result<> add_reports(http::Response& response, const Context& context, const Que
   ORRERY_TRY(const bool wants_explanation, context.flag(headers::kExplain));
   if (wants_explanation) {
     response.add(headers::kExplain.text,
-                 explanation(page, *job.query, index_state(job).missing, indexes_being_built(job)));
+                 explanation(page, *job.query, index_state(job).missing,
+                             potential_indexes(job.access, definition), indexes_being_built(job)));
   }
   return {};
 }

@@ -61,6 +61,18 @@ Json indexes_v2(const std::vector<IndexSpec>& specs) {
   return {{"SingleIndexes", std::move(singles)}, {"CompositeIndexes", std::move(composites)}};
 }
 
+Json spec_texts(const std::vector<IndexSpec>& specs) {
+  Json texts = Json::array();
+  for (const IndexSpec& spec : specs) texts.push_back(spec.text());
+  return texts;
+}
+
+/// Whether most of the documents that a page has read were not wanted.
+bool reads_in_vain(const QueryPage& page) {
+  constexpr std::uint64_t kWorthwhile = 10;
+  return page.stats.documents > kWorthwhile * (page.stats.rows + 1);
+}
+
 std::string_view name_of(query::PreparedQuery::Shape shape) {
   using Shape = query::PreparedQuery::Shape;
   switch (shape) {
@@ -133,6 +145,7 @@ std::string index_metrics_v2(const IndexUse& use) {
 
 std::string explanation(const QueryPage& page, const query::PreparedQuery& query,
                         const std::vector<IndexSpec>& helpful,
+                        const std::vector<IndexSpec>& potential,
                         const std::vector<std::string>& building) {
   Json ranges = Json::array();
   for (const RangeReport& range : page.ranges) {
@@ -143,12 +156,12 @@ std::string explanation(const QueryPage& page, const query::PreparedQuery& query
                       {"entriesRead", range.walk.entries_read},
                       {"rows", range.rows}});
   }
-  Json useful = Json::array();
-  for (const IndexSpec& spec : helpful) useful.push_back(spec.text());
-  const Json explained = {{"shape", name_of(query.shape())},
-                          {"ranges", std::move(ranges)},
-                          {"helpful", std::move(useful)},
-                          {"building", building}};
+  const Json explained = {
+      {"shape", name_of(query.shape())},
+      {"ranges", std::move(ranges)},
+      {"helpful", spec_texts(helpful)},
+      {"potential", reads_in_vain(page) ? spec_texts(potential) : Json::array()},
+      {"building", building}};
   return percent_encode_path(explained.dump());
 }
 

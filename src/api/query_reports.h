@@ -29,9 +29,11 @@ IndexUse index_use(const query::QueryAccess& access, const ContainerDefinition& 
 std::string index_metrics_base64(const IndexUse& use);
 std::string index_metrics_v2(const IndexUse& use);
 
-/// x-orrery-explain: how the page was made, as percent-encoded JSON.
+/// x-orrery-explain: how the page was made, as percent-encoded JSON. `potential` is told where the
+/// page has read much in vain.
 std::string explanation(const QueryPage& page, const query::PreparedQuery& query,
                         const std::vector<IndexSpec>& helpful,
+                        const std::vector<IndexSpec>& potential,
                         const std::vector<std::string>& building);
 
 }  // namespace orrery::api

@@ -126,6 +126,7 @@ void QueryExplanation::add_explanation(std::string_view json) {
   }
   // The last page knows best what is still missing.
   helpful_ = texts_of(page->member("helpful"));
+  potential_ = texts_of(page->member("potential"));
   building_ = texts_of(page->member("building"));
 }
 
@@ -217,6 +218,11 @@ std::string QueryExplanation::words_of_advice() const {
                   "An index on {} would help; the server builds it by itself once such "
                   "queries have read enough to make it worthwhile.\n",
                   index_text(index));
+  }
+  for (const std::string& index : potential_) {
+    has_advice = true;
+    words += fmt::format("{} index on {} would help, if the indexing policy listed it.\n",
+                         is_composite(index) ? "A composite" : "An", index_text(index));
   }
   if (!has_advice && has_way(kScan)) {
     words += "No index that the indexing policy allows would make this query faster.\n";

@@ -12,7 +12,8 @@ namespace orrery::cli {
 /// Adds up what the server says of each page of a query:
 ///
 ///   {"shape":"stream","ranges":[{"id":"0","way":"index","indexes":["/a"],"documentsRead":12,
-///    "entriesRead":40,"rows":7}],"helpful":["/b","/a ASC,/b DESC"],"building":["/a"]}
+///    "entriesRead":40,"rows":7}],"helpful":["/b","/a ASC,/b DESC"],"potential":["/c"],
+///    "building":["/a"]}
 ///
 /// percent-encoded, and how long it took.
 class QueryExplanation {
@@ -49,6 +50,7 @@ class QueryExplanation {
   std::vector<Group> groups_;
   std::vector<std::string> ranges_;  // Ids, each once.
   std::vector<std::string> helpful_;
+  std::vector<std::string> potential_;  // Helpful, if the policy listed them.
   std::vector<std::string> building_;
   std::map<std::string, double, std::less<>> metrics_;
 };

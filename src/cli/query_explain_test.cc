@@ -28,13 +28,16 @@ TEST(QueryExplanation, SaysWhatWasScannedAndWhatWouldHelp) {
       explained(R"({"shape":"stream","ranges":[)"
                 R"({"id":"0","way":"scan","indexes":[],"documentsRead":1234567,"rows":1},)"
                 R"({"id":"1","way":"scan","indexes":[],"documentsRead":33,"rows":0}],)"
-                R"("helpful":["/b","/a ASC,/b DESC"],"building":[]})"),
+                R"("helpful":["/b","/a ASC,/b DESC"],"potential":["/d","/a ASC,/c ASC"],)"
+                R"("building":[]})"),
       "No index was used in all 2 ranges that were asked: 1,234,600 documents were read one "
       "after the other, and 1 row came of them.\n"
       "An index on /b would help; the server builds it by itself once such queries have "
       "read enough to make it worthwhile.\n"
       "The composite index on (/a ASC, /b DESC) of the indexing policy would help; the server "
-      "has yet to build it.\n");
+      "has yet to build it.\n"
+      "An index on /d would help, if the indexing policy listed it.\n"
+      "A composite index on (/a ASC, /c ASC) would help, if the indexing policy listed it.\n");
 }
 
 TEST(QueryExplanation, RangesThatWereReadAlikeAreToldTogether) {

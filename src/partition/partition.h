@@ -158,8 +158,8 @@ class Partition : public std::enable_shared_from_this<Partition> {
   std::atomic<UnixSeconds> head_ts_;
   mutable std::mutex indexes_mutex_;
   storage::IndexRecords indexes_;  // Guarded by indexes_mutex_; only publish() changes it.
-  storage::IndexRecords
-      staged_indexes_;  // Likewise: what they will be, set before it is committed.
+  /// Likewise: what they will be, set before it is committed.
+  storage::IndexRecords staged_indexes_;
 
   std::mutex mailbox_mutex_;
   std::condition_variable drained_;  // close() waits here for the writer to be done.

@@ -456,6 +456,33 @@ TEST_F(PartitionTest, WhatWasStagedOnALostCommitIsLostWithIt) {
   EXPECT_EQ(run({.id = "b"})->lsn, Lsn{2});
 }
 
+TEST_F(PartitionTest, WhatIndexesThereAreIsNotSettledWhileAChangeIsOnItsWay) {
+  const auto change = [&](IndexChange indexes) {
+    Transaction transaction;
+    transaction.indexes = std::move(indexes);
+    return loop.submit(partition, std::move(transaction));
+  };
+  EXPECT_EQ(partition->settled_indexes(), storage::IndexRecords());
+  home.log().hold();
+  auto added = change({{"/a"}, {}});
+  home.log().wait_for_append();
+  EXPECT_EQ(partition->settled_indexes(), std::nullopt);
+  EXPECT_EQ(partition->indexes(), nullptr);
+  home.log().release();
+  ASSERT_TRUE(added.get());
+  ASSERT_TRUE(partition->settled_indexes());
+  EXPECT_EQ(*partition->settled_indexes(), partition->indexes());
+  EXPECT_EQ(partition->indexes()->size(), 1U);
+
+  home.log().fail_next(Fault::BeforeWriting);
+  EXPECT_FALSE(change({{}, {"/a"}}).get());
+  ASSERT_TRUE(eventually([&] { return home.recovered(); }));
+  // The next one finds out what is stored.
+  ASSERT_TRUE(eventually([&] { return run({.id = "x"}).has_value(); }));
+  ASSERT_TRUE(partition->settled_indexes());
+  EXPECT_EQ((*partition->settled_indexes())->size(), 1U);
+}
+
 TEST_F(PartitionTest, OneFailureSuspendsAllPartitionsAndAllGoOn) {
   const auto other = make_partition(PartitionNumber{2});
   ASSERT_TRUE(loop.submit(other, transaction_of({{.id = "x"}})).get());

@@ -149,6 +149,8 @@ def test_excluded_paths_are_scanned(stars):
     rows, told = explain(stars, TEXT + " WHERE c.hidden = 7", "index")
     assert len(rows) == 5 and {each["way"] for each in told["ranges"]} == {"scan"} and told["helpful"] == []
     assert queries.rows(stars, TEXT + " WHERE c.hidden = 7", headers={"x-ms-documentdb-query-enable-scan": "True"}) == rows
+    rows, told = explain(stars, TEXT + " WHERE c.hidden = -1")
+    assert rows == [] and told["potential"] == ["/hidden"]
 
 
 def test_of_one_key_a_name_is_looked_up(stars):
@@ -160,7 +162,7 @@ def test_an_explanation_tells_what_would_help(container):
     container.fill(3)
     rows, told = explain(container, TEXT + " WHERE c.n = 1", "scan")
     assert rows == ["1"] and told["helpful"] == ["/n"]
-    assert set(told) == {"shape", "ranges", "helpful", "building"}
+    assert set(told) == {"shape", "ranges", "helpful", "potential", "building"}
     assert set(told["ranges"][0]) == {"id", "way", "indexes", "documentsRead", "entriesRead", "rows"}
     assert queries.send(container, TEXT, headers={EXPLAIN: "false"}).expect(200)[EXPLAIN] is None
     for text, shape in (("SELECT VALUE COUNT(1) FROM c", "grouped"), (TEXT + " ORDER BY c.n", "ordered"), (TEXT, "stream")):

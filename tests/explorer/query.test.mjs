@@ -133,7 +133,7 @@ describe("queries", () => {
       return {
         index: of({ shape: "stream", ranges: [range("0", "index", ["/city"], 12, 40, 7)] }),
         scan: of({ shape: "ordered", ranges: [range("0", "scan", [], 1000, 0, 1), range("1", "scan", [], 234, 0, 0)],
-          helpful: ["/b", "/a ASC,/b DESC"], building: ["/b"] }),
+          helpful: ["/b", "/a ASC,/b DESC"], potential: ["/d"], building: ["/b"] }),
         mixed: of({ shape: "stream", ranges: [range("1", "scan", [], 1, 0, 1), range("2", "nothing", [], 0, 0, 0)] }),
         other: of(undefined, "totalExecutionTimeInMs=2.5;queryCompileTimeInMs=0.5;VMExecutionTimeInMs=1;x"),
         nonsense: [explain(parseExplanation("%zz"), {}), explain(parseExplanation("[]"), {})].flat(),
@@ -144,7 +144,8 @@ describe("queries", () => {
       "No index was used in all 2 ranges that were asked: 1,234 documents were read one after the other, and 1 row came of them.",
       "The rows are sorted: each page looks at all of these documents, so that larger pages read less in all.",
       "The index on /b is being built; until it is ready, queries do without.",
-      "The composite index on (/a ASC, /b DESC) of the indexing policy would help; the server has yet to build it."]);
+      "The composite index on (/a ASC, /b DESC) of the indexing policy would help; the server has yet to build it.",
+      "An index on /d would help, if the indexing policy listed it."]);
     assert.deepEqual(words.mixed, [
       "No index was used in range 1: 1 document was read one after the other, and 1 row came of it.",
       "Nothing was read in range 2: no document can pass the filter.",
