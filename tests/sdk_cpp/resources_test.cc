@@ -111,10 +111,16 @@ TEST_F(ResourcesTest, DatabasesComeInPages) {
   }
 }
 
-TEST_F(ResourcesTest, QueriesOfDatabasesAndContainersAreTheServersAffair) {
-  EXPECT_EQ(status_of([&] { client().query_databases("SELECT * FROM d WHERE d.id = 'a'").next(); }),
-            501);
-  EXPECT_EQ(status_of([&] { database().query_containers("SELECT * FROM c").next(); }), 501);
+TEST_F(ResourcesTest, DatabasesAndContainersAreQueried) {
+  client().create_database("queried");
+  const auto found = client().query_databases("SELECT * FROM d WHERE d.id = 'queried'").next();
+  ASSERT_THAT(found.items, SizeIs(1));
+  EXPECT_EQ(found.items[0].id, "queried");
+  EXPECT_EQ(found.items[0].rid, client().database("queried").read().value.rid);
+  EXPECT_THAT(client().database("queried").query_containers("SELECT * FROM c").next().items,
+              IsEmpty());
+  client().database("queried").remove();
+  EXPECT_EQ(status_of([&] { client().query_databases("SELECT").next(); }), 400);
 }
 
 TEST_F(ResourcesTest, LifeOfAContainer) {
