@@ -24,8 +24,10 @@ constexpr std::size_t kDeadlineInterval = 64;
 /// A full page looks on for so many documents whether there is another row: most queries end here.
 constexpr std::size_t kLookAheadMax = 100;
 
-/// What an event loop may look at for one page, with about kDeadlineInterval documents.
+/// What an event loop may look at for one page, with about kDeadlineInterval documents: so many
+/// entries of each range.
 constexpr std::size_t kBriefEntriesMax = 1000;
+constexpr std::size_t kBriefRangesMax = 4;
 
 /// What a suspended query was for.
 std::string suspension_key(const QueryJob& job) {
@@ -335,7 +337,11 @@ Result<QueryPage> run_query_page(const Services& services, const QueryJob& job,
 }
 
 std::optional<QueryPage> try_query_page(const Services& services, const QueryJob& job) {
-  if (job.from.suspended != 0) return std::nullopt;
+  // DISTINCT may have to see again all that earlier pages have shown.
+  if (job.from.suspended != 0 || job.scope.ranges.size() > kBriefRangesMax ||
+      job.query->tree().is_distinct) {
+    return std::nullopt;
+  }
   Run run(services, job, storage::Tier::Memory);
   // It is asked after some documents: there it ends.
   const auto is_read = run.read([] { return true; });

@@ -111,6 +111,10 @@ TEST_F(QueryRunTest, ALongPageIsNot) {
   QueryJob job = job_of("SELECT TOP 20 VALUE c.n FROM c");
   job.from.suspended = 1;
   EXPECT_FALSE(try_query_page(*services, job)) << "another thread has begun it";
+  EXPECT_FALSE(try_query_page(*services, job_of("SELECT DISTINCT TOP 1 VALUE c.n FROM c")));
+  job = job_of("SELECT TOP 20 VALUE c.n FROM c");
+  job.scope.ranges.assign(5, &range());
+  EXPECT_FALSE(try_query_page(*services, job)) << "too many ranges";
 }
 
 TEST_F(QueryRunTest, WhatWentWrongIsToldByTheOtherWay) {
