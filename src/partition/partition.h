@@ -59,7 +59,7 @@ class Partition : public std::enable_shared_from_this<Partition> {
   std::uint64_t documents() const { return documents_.load(std::memory_order_relaxed); }
   std::uint64_t text_bytes() const { return text_bytes_.load(std::memory_order_relaxed); }
   std::uint64_t history_bytes() const { return history_bytes_.load(std::memory_order_relaxed); }
-  /// The committed ones; null: none. Whoever reads a snapshot asks that instead: index/reader.h.
+  /// The committed ones; null: none. A snapshot may have others: see head_in() of log_walk.h.
   storage::IndexRecords indexes() const;
   /// The same, unless a change of them is on its way: then nothing. If this is the same before and
   /// after a snapshot was taken, it is what that has, too.
