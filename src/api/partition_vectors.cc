@@ -41,9 +41,11 @@ std::optional<query::Floats> PartitionVectors::read(std::string_view document) c
 Result<bool> PartitionVectors::follow(const storage::Store& store,
                                       std::chrono::steady_clock::time_point deadline) {
   ORRERY_TRY(const auto snapshot, store.snapshot());
+  ORRERY_TRY(const auto head, partition::head_in(snapshot, key_.partition));
   LogPosition after;
   {
     const std::lock_guard lock(mutex_);
+    begin_walk(head.lsn);
     after = followed_to_;
   }
   partition::LogWalk log(snapshot, key_.partition, after, storage::Snapshot::Access::Scan);
@@ -62,6 +64,19 @@ Result<bool> PartitionVectors::follow(const storage::Store& store,
   is_complete_ = true;
   is_behind_ = false;
   return true;
+}
+
+/// A document that is deleted before the log is walked over is never taken in. Queries with older
+/// snapshots must look for it themselves: in the part of the log that was walked over too late.
+void PartitionVectors::begin_walk(Lsn head) {
+  if (!walks_.empty() && walks_.back().after == followed_to_) {
+    walks_.back().head = head;
+    return;
+  }
+  walks_.push_back({.head = head, .after = followed_to_});
+  if (walks_.size() <= kWalksMax) return;
+  walks_known_since_ = walks_.front().head;
+  walks_.pop_front();
 }
 
 void PartitionVectors::take(const Candidate& change, const std::optional<query::Floats>& vector) {
@@ -108,13 +123,15 @@ std::optional<PartitionVectors::Answer> PartitionVectors::ask(const Wish& wish,
     return std::nullopt;
   }
   // Of some document the snapshot has an older version than the index, and nobody knows of which.
-  if (remembered_since_ > head.lsn) return std::nullopt;
+  if (remembered_since_ > head.lsn || walks_known_since_ > head.lsn) return std::nullopt;
   if (index_.size() > kVectorsMin + 2 * head.documents) {
     is_spent_ = true;
     return std::nullopt;
   }
   Answer answer;
-  answer.followed_to = followed_to_;
+  const auto too_late = std::ranges::upper_bound(walks_, head.lsn, {}, &Walk::head);
+  answer.is_older = too_late != walks_.end();
+  answer.known_to = answer.is_older ? too_late->after : followed_to_;
   for (const Candidate& change : recent_) {
     if (change.position.lsn > head.lsn) answer.later.insert(change.number.value);
   }
@@ -125,12 +142,13 @@ std::optional<PartitionVectors::Answer> PartitionVectors::ask(const Wish& wish,
 }
 
 Result<std::optional<std::vector<Candidate>>> PartitionVectors::read_changes(
-    const storage::Snapshot& snapshot, LogPosition after) {
+    const storage::Snapshot& snapshot, const Answer& answer) {
   std::vector<Candidate> changes;
-  partition::LogWalk log(snapshot, key_.partition, after, storage::Snapshot::Access::Point);
+  partition::LogWalk log(snapshot, key_.partition, answer.known_to,
+                         storage::Snapshot::Access::Point);
   while (changes.size() <= kChangesMax && log.next()) changes.push_back(log.candidate());
   ORRERY_TRY(log.status());
-  if (changes.size() >= kChangesMin) {
+  if (changes.size() >= kChangesMin && !answer.is_older) {
     const std::lock_guard lock(mutex_);
     is_behind_ = true;
     if (changes.size() > kChangesMax) is_complete_ = false;
@@ -145,7 +163,7 @@ Result<std::optional<PartitionVectors::Found>> PartitionVectors::find(
   for (int round = 1;; ++round) {
     const auto answer = ask(wish, head);
     if (!answer) return std::optional<Found>();
-    ORRERY_TRY(auto changes, read_changes(snapshot, answer->followed_to));
+    ORRERY_TRY(auto changes, read_changes(snapshot, *answer));
     if (!changes) return std::optional<Found>();
     Found found;
     std::unordered_set<std::uint64_t> changed;

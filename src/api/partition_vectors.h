@@ -72,13 +72,21 @@ class PartitionVectors {
   static constexpr std::size_t kChangesMin = 50;
   /// So many of the latest changes are remembered, for queries whose snapshots are older.
   static constexpr std::size_t kRecentMax = 4096;
+  /// So many of the latest walks over the log, for the same.
+  static constexpr std::size_t kWalksMax = 64;
 
  private:
   /// What the index itself says, at one moment.
   struct Answer {
     std::vector<DocumentNumber> similar;
     std::unordered_set<std::uint64_t> later;  ///< changed after the snapshot
-    storage::LogPosition followed_to;
+    storage::LogPosition known_to;            ///< all that the snapshot has up to here was taken in
+    bool is_older = false;  ///< The index has followed the log beyond the snapshot.
+  };
+  /// One walk over the log: through which state, from where.
+  struct Walk {
+    Lsn head;
+    storage::LogPosition after;
   };
 
   std::optional<query::Floats> read(std::string_view document) const;
@@ -86,7 +94,8 @@ class PartitionVectors {
   void remember(const index::Candidate& change);
   std::optional<Answer> ask(const Wish& wish, const storage::Head& head);
   Result<std::optional<std::vector<index::Candidate>>> read_changes(
-      const storage::Snapshot& snapshot, storage::LogPosition after);
+      const storage::Snapshot& snapshot, const Answer& answer);
+  void begin_walk(Lsn head);
   void forget(const std::vector<DocumentNumber>& deleted, Lsn head);
   bool has_many_removed() const;
 
@@ -103,6 +112,8 @@ class PartitionVectors {
   std::size_t removed_ = 0;  // Vectors that were replaced or removed.
   std::deque<index::Candidate> recent_;  // The latest that were taken in.
   Lsn remembered_since_{0};              // All changes after it are in recent_.
+  std::deque<Walk> walks_;               // The latest ones, each beyond the one before.
+  Lsn walks_known_since_{0};             // All walks through later states are in walks_.
 };
 
 }  // namespace orrery::api

@@ -555,6 +555,32 @@ TEST_F(VectorSearchTest, TheOneThatWasNotUsedForLongestMakesRoom) {
 
 // ── threads ──────────────────────────────────────────────────────────────────────────────────────
 
+// The log does not tell of it any more when the index comes there.
+TEST_F(VectorSearchTest, WhatIsDeletedBeforeTheIndexTakesItInIsFoundInOlderSnapshots) {
+  fill(2 * PartitionVectors::kChangesMin * (PartitionVectors::kWalksMax + 2));
+  build();
+  const Vector vector = random_vector();
+  write({with_vector("brief", vector, Write::Kind::Create)});
+  const auto before = store_->snapshot();
+  write({{.kind = Write::Kind::Delete, .id = "brief"}});
+  const auto follow = [&] {
+    fill(PartitionVectors::kChangesMin);
+    EXPECT_THAT(ask(kTop, vector).ids, Not(Contains("brief")));
+    EXPECT_THAT(work_, Not(IsEmpty()));
+    settle();
+  };
+  for (std::size_t i = 0; i < PartitionVectors::kWalksMax; ++i) {
+    follow();
+    const auto answer = ask(kTop, vector, {.snapshot = &*before});
+    ASSERT_EQ(answer.report.way, Way::VectorIndex) << i;
+    ASSERT_EQ(answer.ids.front(), "brief") << i;
+  }
+  follow();
+  const auto answer = ask(kTop, vector, {.snapshot = &*before});
+  EXPECT_EQ(answer.report.way, Way::Scan) << "so old a state is not known any more";
+  EXPECT_EQ(answer.ids.front(), "brief");
+}
+
 TEST_F(VectorSearchTest, SearchesAgreeWithTheirSnapshotsWhileDocumentsComeAndGo) {
   fill(1200);
   const Vector vector = random_vector();
