@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <fstream>
+#include <set>
 #include <sstream>
 #include <thread>
 
@@ -208,8 +209,16 @@ TEST_F(ProcessesTest, MoreHostsThanLeasesStandByAndTakeOverAfterACrash) {
   EXPECT_TRUE(third->said("open ").empty());
   first->kill();
   write(30, "later");
-  ASSERT_TRUE(wait_until([&] { return second->ids().size() + third->ids().size() == 30; }));
-  EXPECT_EQ(second->said("open ").size() + third->said("open ").size(), 1u);
+  // The last batch of the one that was killed may come again: its position was perhaps not stored.
+  ASSERT_TRUE(wait_until([&] {
+    std::set<std::string> seen;
+    for (const auto* host : {second.get(), third.get()}) {
+      for (const std::string& id : host->ids()) seen.insert(id);
+    }
+    return std::ranges::count_if(seen, [](const auto& id) { return id.starts_with("later"); }) ==
+           30;
+  }));
+  EXPECT_EQ(second->said("open ").empty() + third->said("open ").empty(), 1);
 }
 
 TEST_F(ProcessesTest, AServerThatIsStartedAnewIsWaitedFor) {
