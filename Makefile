@@ -84,6 +84,7 @@ tidy: packages
 	cmake --preset release $(CMAKE_ARGS) > /dev/null
 	cmake --build build -j $(JOBS)
 	git ls-files 'src/*.cc' | grep -vE '_(fuzz|test)\.cc' | xargs -P $(JOBS) -n 4 clang-tidy-19 --quiet -p build
+	/usr/bin/python3 tests/layers/check_headers.py . build
 
 packages:
 	@sh scripts/install.sh packages.txt

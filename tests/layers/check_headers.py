@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Checks that every header compiles alone: check_headers.py <project root> <build directory> [--all].
+"""Checks that every header compiles alone: check_headers.py <project root> <build directory> [--public] [--all].
 
-Each header under src/ and include/ is compiled in a translation unit that holds nothing but its include, with
-the flags of its module from compile_commands.json but without the precompiled header. What passed is remembered
-in the build directory together with all the files that went into it, and is not compiled again until one of them
-changes. The public headers are compiled by g++ 12 as well, in C++20, as those do it who use them. Headers of tests
+Each header under src/ and include/ (with --public: include/ only) is compiled in a translation unit that holds
+nothing but its include, with the flags of its module from compile_commands.json but without the precompiled
+header. What passed is remembered in the build directory together with all the files that went into it, and is not
+compiled again until one of them changes. The public headers are compiled by g++ 12 as well, in C++20, as those do it who use them. Headers of tests
 (test_*.h) are left out: nobody but tests includes them, and they take as long as all the others of their module.
 """
 
@@ -65,8 +65,8 @@ class Project:
             sys.exit(f"{build}/compile_commands.json knows no file below {root}/src")
         self.any_flags = self.flags.get("server") or next(iter(self.flags.values()))
 
-    def headers(self):
-        for top in ("src", "include"):
+    def headers(self, tops):
+        for top in tops:
             for header in sorted((self.root / top).rglob("*.h")):
                 if not header.name.startswith("test_"):
                     yield header
@@ -131,7 +131,7 @@ def main():
 
     todo = []
     passed = {}
-    for header in project.headers():
+    for header in project.headers(["include"] if "--public" in sys.argv else ["src", "include"]):
         for flags, name, title in project.commands(header):
             known = memory.get(title)
             if known and fingerprint(flags, known["files"]) == known["fingerprint"]:
@@ -154,7 +154,7 @@ def main():
                 print(f"{title} does not compile alone:\n{messages}")
             if "--times" in sys.argv:
                 print(f"{seconds:6.1f} s  {title}")
-    memory_path.write_text(json.dumps(passed))
+    memory_path.write_text(json.dumps(memory | passed))
     print(f"{len(passed)} headers stand on their own, {failures} do not; {len(todo)} compiled in "
           f"{time.monotonic() - begun:.0f} s")
     return 1 if failures else 0
