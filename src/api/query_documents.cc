@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "api/index_match.h"
+#include "api/scan_ahead.h"
 #include "api/vector_search.h"
 #include "index/reader.h"
 #include "partition/document_cursor.h"
@@ -185,10 +186,9 @@ std::optional<std::string> string_in(std::string_view key) {
 class Choice {
  public:
   Choice(const WalkScope& scope, const PreparedQuery& query, const QueryAccess& access)
-      : scope_(scope), access_(access) {
-    const PreparedQuery* reader = &query;
-    while (reader->inner()) reader = reader->inner().get();
-    shape_ = reader->shape();
+      : scope_(scope), access_(access), reader_(&query) {
+    while (reader_->inner()) reader_ = reader_->inner().get();
+    shape_ = reader_->shape();
   }
 
   Result<std::unique_ptr<DocumentWalk>> make() {
@@ -243,6 +243,9 @@ class Choice {
   Result<std::unique_ptr<DocumentWalk>> scan() {
     if (scope_.documents > scope_.entries_max) return too_many_entries();
     report_.way = WalkReport::Way::Scan;
+    if (!scope_.filter.partition_key && ScanAhead::is_for(scope_, *reader_)) {
+      return ScanAhead::open(scope_, *reader_);
+    }
     // Of one key, numbers lead to its own entries.
     if (shape_ == Shape::Stream || is_of_one_key()) {
       return walk(DocumentCursor::by_number(
@@ -435,6 +438,7 @@ class Choice {
 
   const WalkScope& scope_;
   const QueryAccess& access_;
+  const PreparedQuery* reader_;  // The query over the documents themselves.
   Shape shape_;
   std::vector<Index> indexes_;
   std::optional<Candidates> own_;  // Of one key: its documents, if they are few.

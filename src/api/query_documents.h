@@ -22,6 +22,7 @@ namespace orrery::api {
 enum class AccessChoice : std::uint8_t { Auto, Scan, Index };
 
 class VectorSearch;
+struct ReadAhead;
 
 /// What a walk is over.
 struct WalkScope {
@@ -44,6 +45,8 @@ struct WalkScope {
   std::uint64_t rows = 0;
   /// Of a query for the most similar vectors, where an index may be asked; else null.
   const VectorSearch* vectors = nullptr;
+  /// Who may read ahead for a scan; null: nobody.
+  const ReadAhead* ahead = nullptr;
 };
 
 /// How documents were found, for metrics and explanations.
@@ -53,6 +56,9 @@ struct WalkReport {
   std::vector<std::string> indexes;  ///< IndexSpec texts of those that served
   std::uint64_t entries_read = 0;
   std::uint64_t documents_read = 0;
+  /// Of those: known to have no row before the query was asked, and not handed on.
+  std::uint64_t documents_passed = 0;
+  std::uint64_t bytes_passed = 0;
 };
 
 /// Goes over all documents of the scope that can pass the query's WHERE, each once; perhaps over
@@ -70,6 +76,9 @@ class DocumentWalk {
   virtual bool next() = 0;
   virtual std::string_view text() const = 0;
   virtual DocumentNumber number() const = 0;
+  /// Whether next() came to no document, but has passed over many without rows, up to number(): who
+  /// has something else to see to can do it now.
+  virtual bool is_pause() const { return false; }
   /// Whether all that follow come after this one in the order of the query's rows, so that an
   /// execution which wants no more of the piece can be obeyed.
   virtual bool is_in_order() const = 0;

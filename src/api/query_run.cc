@@ -66,6 +66,8 @@ class Run final : public SuspendedQuery {
     page_.rows = execution_.take_rows();
     page_.count = execution_.count();
     page_.stats = execution_.stats();
+    page_.stats.documents += documents_passed_;
+    page_.stats.document_bytes += bytes_passed_;
     if (!is_at_end()) set_next();
     return std::move(page_);
   }
@@ -115,7 +117,7 @@ class Run final : public SuspendedQuery {
     for (++piece; piece != pieces_.end() && piece->after != DocumentNumber{}; ++piece) {
       ORRERY_TRY(const auto walk, open_walk(*snapshot_, *piece));
       while (walk->next() && walk->number() <= piece->after) {
-        execution_.remember(walk->text(), walk->number());
+        if (!walk->is_pause()) execution_.remember(walk->text(), walk->number());
       }
       ORRERY_TRY(walk->status());
     }
@@ -190,6 +192,9 @@ class Run final : public SuspendedQuery {
       page_.ranges.push_back({.range = pieces_[at_].range->id,
                               .walk = walk_->report(),
                               .rows = execution_.stats().rows - rows_before_});
+      read_before_ += walk_->report().documents_read;
+      documents_passed_ += walk_->report().documents_passed;
+      bytes_passed_ += walk_->report().bytes_passed;
       walk_.reset();
       if (!is_page_done_) ++at_;
     }
@@ -221,7 +226,9 @@ class Run final : public SuspendedQuery {
                     .from_key = {},
                     .choice = job_.choice,
                     .entries_max = is_brief() ? kBriefEntriesMax : SIZE_MAX,
-                    .rows = execution_.wanted()};
+                    .rows = execution_.wanted(),
+                    .vectors = nullptr,
+                    .ahead = is_brief() ? nullptr : services_.read_ahead};
     scope.filter = live_documents();
     scope.filter.epks = keys_within(piece, job_.scope);
     scope.filter.partition_key = job_.scope.partition_key;
@@ -244,31 +251,40 @@ class Run final : public SuspendedQuery {
 
   Result<> take(const std::function<bool()>& is_cancelled) {
     const DocumentNumber number = walk_->number();
-    const bool is_due = ++looked_at_ % kDeadlineInterval == 0;
+    const std::uint64_t read = read_before_ + walk_->report().documents_read;
+    const bool is_due = read >= due_at_;
+    if (is_due) due_at_ = read + kDeadlineInterval;
     if (is_due && is_cancelled()) return cancelled();
     if (execution_.wants_remembering() && number <= pieces_[at_].after) {
-      execution_.remember(walk_->text(), number);
+      if (!walk_->is_pause()) execution_.remember(walk_->text(), number);
       return {};
     }
+    if (!walk_->is_pause() && !push(number)) return {};
+    last_number_ = number;
+    if (is_due && Clock::now() > deadline_) is_out_of_time_ = is_piece_done_ = true;
+    const bool is_full = is_stream() && execution_.count() >= job_.limits.rows_max;
+    if (is_full && !full_at_) full_at_ = read;
+    if (is_full && read - *full_at_ >= kLookAheadMax) is_page_done_ = is_piece_done_ = true;
+    if (is_out_of_time_ && is_stream()) is_page_done_ = true;
+    return {};
+  }
+
+  /// Gives the execution the document. False when no other one is wanted.
+  bool push(DocumentNumber number) {
     switch (execution_.take(walk_->text(), number)) {
       case Execution::Next::PageDone:
         is_page_done_ = is_piece_done_ = true;
-        return {};
+        return false;
       case Execution::Next::PieceDone:
         if (walk_->is_in_order()) {
           is_piece_done_ = true;
-          return {};
+          return false;
         }
         break;
       case Execution::Next::More:
         break;
     }
-    last_number_ = number;
-    if (is_due && Clock::now() > deadline_) is_out_of_time_ = is_piece_done_ = true;
-    const bool is_full = is_stream() && execution_.count() >= job_.limits.rows_max;
-    if (is_full && ++looked_ahead_ > kLookAheadMax) is_page_done_ = is_piece_done_ = true;
-    if (is_out_of_time_ && is_stream()) is_page_done_ = true;
-    return {};
+    return true;
   }
 
   /// Whether no row comes after this page.
@@ -305,8 +321,11 @@ class Run final : public SuspendedQuery {
   std::uint64_t rows_before_ = 0;
   std::size_t last_piece_ = 0;
   DocumentNumber last_number_;
-  std::size_t looked_at_ = 0;
-  std::size_t looked_ahead_ = 0;
+  std::uint64_t read_before_ = 0;  // Documents of earlier pieces.
+  std::uint64_t documents_passed_ = 0;
+  std::uint64_t bytes_passed_ = 0;
+  std::uint64_t due_at_ = kDeadlineInterval;  // So many documents: then the clock is looked at.
+  std::optional<std::uint64_t> full_at_;      // So many: then the page was full.
   Clock::time_point deadline_;
   bool is_piece_done_ = false;
   bool is_page_done_ = false;

@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "api/scan_ahead.h"
 #include "api/suspended_queries.h"
 #include "api/test_request.h"
 #include "api/test_services.h"
@@ -95,6 +96,35 @@ TEST_F(QueryRunTest, NothingIsLaidAsideWhereNobodyKeepsIt) {
   services->suspended_queries = nullptr;
   EXPECT_EQ(rows_of(job_of("SELECT VALUE COUNT(1) FROM c")), "500");
   EXPECT_EQ(pages, 1);
+}
+
+TEST_F(QueryRunTest, APageWithoutRowsGoesOnWhereItsTimeWasUp) {
+  const ReadAhead ahead{[&](BackgroundPool::Work work) { services->scans.post(std::move(work)); },
+                        2, 100, 64};
+  for (const ReadAhead* each : {static_cast<const ReadAhead*>(nullptr), &ahead}) {
+    services->read_ahead = each;
+    EXPECT_EQ(rows_of(job_of("SELECT VALUE c.id FROM c WHERE c.n > 6")), "");
+    EXPECT_GT(pages, 5);
+    EXPECT_EQ(rows_of(job_of("SELECT VALUE c.id FROM c WHERE c.id IN ('13', '300', '499')")),
+              R"("13","300","499")");
+    EXPECT_EQ(rows_of(job_of("SELECT VALUE COUNT(1) FROM c WHERE c.id < '2'")), "112");
+    EXPECT_GT(pages, 5);
+    EXPECT_EQ(rows_of(job_of("SELECT DISTINCT VALUE c.n FROM c WHERE c.id IN ('13', '300')")), "6");
+  }
+}
+
+TEST_F(QueryRunTest, WhatIsReadAheadIsCountedAsRead) {
+  const ReadAhead ahead{[&](BackgroundPool::Work work) { services->scans.post(std::move(work)); },
+                        2, 100, 64};
+  QueryJob job = job_of("SELECT VALUE c.id FROM c WHERE c.id = '13'");
+  job.time_max = std::chrono::hours(1);
+  const auto alone = run_query_page(*services, job, [] { return false; });
+  services->read_ahead = &ahead;
+  const auto together = run_query_page(*services, job, [] { return false; });
+  ASSERT_TRUE(alone && together);
+  EXPECT_EQ(alone->stats.documents, 500U);
+  EXPECT_EQ(together->stats.documents, 500U);
+  EXPECT_EQ(together->stats.document_bytes, alone->stats.document_bytes);
 }
 
 TEST_F(QueryRunTest, AShortPageOfWhatIsInMemoryIsHadAtOnce) {

@@ -21,6 +21,7 @@
 namespace orrery::api {
 
 struct FeedPush;
+struct ReadAhead;
 
 struct Services {
   catalog::Catalog& catalog;
@@ -48,6 +49,8 @@ struct Services {
   index::Advisor* index_advisor = nullptr;
   /// Null: a query that needs to see everything takes as long as it does.
   SuspendedQueries* suspended_queries = nullptr;
+  /// Null: every query reads for itself.
+  const ReadAhead* read_ahead = nullptr;
   /// Null: every vector is looked at.
   VectorIndexes* vector_indexes = nullptr;
   /// Clients are to merge the answers of ranges by themselves, as the service makes them: queries

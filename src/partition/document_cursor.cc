@@ -39,17 +39,19 @@ bool is_log_in_order(const storage::Snapshot& snapshot, PartitionNumber partitio
   return head && !head->is_reordered;
 }
 
-/// The key in such a log from which on documents have higher numbers.
-std::string place_in_log(const storage::Snapshot& snapshot, PartitionNumber partition,
-                         DocumentNumber after) {
-  if (after == DocumentNumber{}) return storage::partition_prefix(partition);
-  const auto number =
-      snapshot.cursor(Family::Rids, storage::rid_key(partition, DocumentNumber{after.value + 1}),
-                      storage::partition_end(partition));
-  if (!number.valid()) return storage::partition_end(partition);
-  const auto position = storage::parse_position_value(number.value());
-  ORRERY_ASSERT(position.has_value());
-  return storage::log_key(partition, *position);
+/// The key of the first document after this one.
+std::string rid_key_after(PartitionNumber partition, DocumentNumber number) {
+  if (number == DocumentCursor::kLastDocument) return storage::partition_end(partition);
+  return storage::rid_key(partition, DocumentNumber{number.value + 1});
+}
+
+/// The same in a log that is in the order of numbers.
+Result<std::string> log_key_after(const storage::Snapshot& snapshot, PartitionNumber partition,
+                                  DocumentNumber number) {
+  if (number == DocumentNumber{}) return storage::partition_prefix(partition);
+  if (number == DocumentCursor::kLastDocument) return storage::partition_end(partition);
+  ORRERY_TRY(const auto place, place_in_log(snapshot, partition, number));
+  return place ? storage::log_key(partition, *place) : storage::partition_end(partition);
 }
 
 Candidate candidate_of(const storage::IdEntry& entry) {
@@ -65,6 +67,33 @@ bool ScanFilter::passes(const VersionRecord& record) const {
     if (record.epk < epks->min.bytes || !(record.epk < epks->max.bytes)) return false;
   }
   return true;
+}
+
+// ── places ──────────────────────────────────────────────────────────────────────────────────────
+
+Result<std::optional<LogPosition>> place_in_log(const storage::Snapshot& snapshot,
+                                                PartitionNumber partition, DocumentNumber after) {
+  const auto number = snapshot.cursor(Family::Rids, rid_key_after(partition, after),
+                                      storage::partition_end(partition));
+  ORRERY_TRY(number.status());
+  if (!number.valid()) return std::optional<LogPosition>();
+  const auto position = storage::parse_position_value(number.value());
+  ORRERY_ASSERT(position.has_value());
+  return position;
+}
+
+NumberSteps::NumberSteps(const storage::Snapshot& snapshot, PartitionNumber partition,
+                         DocumentNumber after)
+    : numbers_(snapshot.cursor(Family::Rids, rid_key_after(partition, after),
+                               storage::partition_end(partition),
+                               storage::Snapshot::Access::Scan)) {}
+
+std::optional<DocumentNumber> NumberSteps::step(std::uint64_t count) {
+  for (; count > 1 && numbers_.valid(); --count) numbers_.next();
+  if (!numbers_.valid()) return std::nullopt;
+  const DocumentNumber number = storage::document_number(numbers_.key());
+  numbers_.next();
+  return number;
 }
 
 // ── one partition key ────────────────────────────────────────────────────────────────────────────
@@ -165,10 +194,9 @@ class DocumentCursor::OverCandidates final : public Way {
 
 class DocumentCursor::InLog final : public Way {
  public:
-  /// From the key `begin` on.
-  InLog(const storage::Snapshot& snapshot, PartitionNumber partition, std::string_view begin)
-      : cursor_(snapshot.cursor(Family::Log, begin, storage::partition_end(partition),
-                                storage::Snapshot::Access::Scan)) {}
+  /// From the key `begin` on, up to `end`.
+  InLog(const storage::Snapshot& snapshot, std::string_view begin, std::string_view end)
+      : cursor_(snapshot.cursor(Family::Log, begin, end, storage::Snapshot::Access::Scan)) {}
 
   Result<std::optional<VersionRecord>> step() override {
     if (has_begun_) cursor_.next();
@@ -190,13 +218,12 @@ class DocumentCursor::InLog final : public Way {
 class DocumentCursor::ByNumber final : public Way {
  public:
   ByNumber(const storage::Snapshot& snapshot, PartitionNumber partition, DocumentNumber after,
-           const ScanFilter& filter)
+           const ScanFilter& filter, DocumentNumber last)
       : snapshot_(snapshot),
         partition_(partition),
         filter_(filter),
-        numbers_(snapshot.cursor(Family::Rids,
-                                 storage::rid_key(partition, DocumentNumber{after.value + 1}),
-                                 storage::partition_end(partition))),
+        numbers_(snapshot.cursor(Family::Rids, rid_key_after(partition, after),
+                                 rid_key_after(partition, last))),
         versions_(snapshot, partition, storage::Snapshot::Access::Scan) {}
 
   Result<std::optional<VersionRecord>> step() override {
@@ -254,25 +281,32 @@ class DocumentCursor::ByNumber final : public Way {
 
 DocumentCursor::DocumentCursor(std::unique_ptr<Way> way, ScanFilter filter)
     : way_(std::move(way)), filter_(std::move(filter)) {}
+DocumentCursor::DocumentCursor(Error error) : status_(std::move(error)) {}
 DocumentCursor::DocumentCursor(DocumentCursor&&) noexcept = default;
 DocumentCursor::~DocumentCursor() = default;
 
 DocumentCursor DocumentCursor::by_number(const storage::Snapshot& snapshot,
                                          PartitionNumber partition, DocumentNumber after,
-                                         ScanFilter filter) {
+                                         ScanFilter filter, DocumentNumber last) {
   // Of one key its own entries are quicker.
   if (!filter.partition_key && is_log_in_order(snapshot, partition)) {
-    const std::string begin = place_in_log(snapshot, partition, after);
-    return {std::make_unique<InLog>(snapshot, partition, begin), std::move(filter)};
+    const auto begin = log_key_after(snapshot, partition, after);
+    if (!begin) return DocumentCursor(begin.error());
+    const auto end = log_key_after(snapshot, partition, last);
+    if (!end) return DocumentCursor(end.error());
+    return {std::make_unique<InLog>(snapshot, *begin, *end), std::move(filter)};
   }
-  auto way = std::make_unique<ByNumber>(snapshot, partition, after, filter);
+  auto way = std::make_unique<ByNumber>(snapshot, partition, after, filter, last);
   return {std::move(way), std::move(filter)};
 }
 
 DocumentCursor DocumentCursor::in_log(const storage::Snapshot& snapshot, PartitionNumber partition,
-                                      ScanFilter filter) {
-  return {std::make_unique<InLog>(snapshot, partition, storage::partition_prefix(partition)),
-          std::move(filter)};
+                                      ScanFilter filter, LogPart part) {
+  const bool is_to_end = part.end == LogPart().end;
+  auto way = std::make_unique<InLog>(
+      snapshot, storage::log_key(partition, part.begin),
+      is_to_end ? storage::partition_end(partition) : storage::log_key(partition, {part.end, 0}));
+  return {std::move(way), std::move(filter)};
 }
 
 DocumentCursor DocumentCursor::over(const storage::Snapshot& snapshot, PartitionNumber partition,

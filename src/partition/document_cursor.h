@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -41,19 +42,51 @@ Result<std::optional<index::Candidate>> find_by_id(const storage::Snapshot& snap
                                                    PartitionNumber partition,
                                                    const ScanFilter& filter, std::string_view id);
 
+/// Where the documents after this one begin in a log that is in the order of their numbers: see
+/// storage::Head::is_reordered. Nothing when there are none. Blocks. Unavailable on an I/O error.
+Result<std::optional<storage::LogPosition>> place_in_log(const storage::Snapshot& snapshot,
+                                                         PartitionNumber partition,
+                                                         DocumentNumber after);
+
+/// Goes over the numbers of documents only. Must not outlive the snapshot. Blocks.
+class NumberSteps {
+ public:
+  NumberSteps(const storage::Snapshot& snapshot, PartitionNumber partition, DocumentNumber after);
+
+  /// The number of the document so many (at least 1) further on; nothing when there are no more
+  /// than that.
+  std::optional<DocumentNumber> step(std::uint64_t count);
+
+ private:
+  storage::Snapshot::Cursor numbers_;
+};
+
 /// Must not outlive the snapshot. Blocks.
 ///
 ///   while (cursor.next()) use(cursor.text());
 ///   ORRERY_TRY(cursor.status());
 class DocumentCursor {
  public:
-  /// Those after `after`, in the order of their numbers. Where a partition key is wanted and others
-  /// are met, its own entries are gone over instead.
+  static constexpr DocumentNumber kLastDocument{UINT64_MAX};
+  /// Those after `after`, and up to `last` if no partition key is wanted, in the order of their
+  /// numbers. Where a partition key is wanted and others are met, its own entries are gone over
+  /// instead.
   static DocumentCursor by_number(const storage::Snapshot& snapshot, PartitionNumber partition,
-                                  DocumentNumber after, ScanFilter filter);
+                                  DocumentNumber after, ScanFilter filter,
+                                  DocumentNumber last = kLastDocument);
+
+  /// Of the log: what was written from `begin` on, and before `end`.
+  struct LogPart {
+    storage::LogPosition begin{};
+    Lsn end{UINT64_MAX};
+  };
   /// All of them, the longest unchanged first. The quickest way.
   static DocumentCursor in_log(const storage::Snapshot& snapshot, PartitionNumber partition,
-                               ScanFilter filter);
+                               ScanFilter filter) {
+    return in_log(snapshot, partition, std::move(filter), LogPart());
+  }
+  static DocumentCursor in_log(const storage::Snapshot& snapshot, PartitionNumber partition,
+                               ScanFilter filter, LogPart part);
   /// These, in their order.
   static DocumentCursor over(const storage::Snapshot& snapshot, PartitionNumber partition,
                              std::vector<index::Candidate> candidates, ScanFilter filter);
@@ -83,6 +116,8 @@ class DocumentCursor {
   class OverCandidates;
 
   DocumentCursor(std::unique_ptr<Way> way, ScanFilter filter);
+  /// That never comes to a document.
+  explicit DocumentCursor(Error error);
 
   std::unique_ptr<Way> way_;
   ScanFilter filter_;

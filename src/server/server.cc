@@ -15,6 +15,7 @@
 #include "api/document_request.h"
 #include "api/feed_push.h"
 #include "api/pipeline.h"
+#include "api/scan_ahead.h"
 #include "api/services.h"
 #include "api/suspended_queries.h"
 #include "api/vector_indexes.h"
@@ -41,8 +42,13 @@ namespace {
 
 /// Threads for what may block: cold reads, pages of feeds, changes of the catalog.
 constexpr std::size_t kBlockingThreads = 4;
-/// Threads that read pages of feeds.
+/// Threads that read pages of feeds, and for long queries.
 constexpr std::size_t kScanThreads = 4;
+/// So many of them may help one that scans: no more than there are processors for.
+std::size_t scan_helpers() {
+  const std::size_t processors = std::max(1u, std::thread::hardware_concurrency());
+  return std::min(processors, kScanThreads) - 1;
+}
 /// Threads that validate and stage writes.
 constexpr std::size_t kWriterThreads = 2;
 /// Threads that see to splits and merges: so many go on at once, others wait for them.
@@ -147,7 +153,7 @@ class ServerImpl final : public Server {
         *catalog_, *store_, blocking_, scans_, topology_, clock_, page_ahead_, feed_, push_,
         std::move(endpoint), options.tls_certificate_pem, [this] { return check_ready(); },
         [this] { return metrics(); }, index_keeper_.get(), &index_advisor_, &suspended_queries_,
-        &vector_indexes_, config_.refuses_cross_partition});
+        &read_ahead_, &vector_indexes_, config_.refuses_cross_partition});
     pipeline_ = std::make_unique<api::Pipeline>(*services_, authenticator_);
     ORRERY_TRY(listener_, http::Listener::open(
                               std::move(options),
@@ -263,6 +269,8 @@ class ServerImpl final : public Server {
   api::FeedPush push_;
   index::Advisor index_advisor_{clock_};
   api::SuspendedQueries suspended_queries_{blocking_};
+  const api::ReadAhead read_ahead_{
+      [this](BackgroundPool::Work work) { scans_.post(std::move(work)); }, scan_helpers()};
   api::VectorIndexes vector_indexes_{
       *store_, [this](std::function<void()> work) { scans_.post(std::move(work)); },
       config_.vector_index_bytes_max};
