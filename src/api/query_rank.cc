@@ -134,7 +134,7 @@ class Ranking {
     for (const catalog::Range* range : job_.scope.ranges) {
       page.heads.emplace_back(range, range->partition->head());
     }
-    const std::uint64_t begin = plan_.skip.value_or(0) + job_.from.emitted;
+    const std::uint64_t begin = plan_.skip.value_or(0) + job_.from.rows.emitted;
     std::uint64_t end = ranked_.size();
     if (plan_.take) end = std::min(end, plan_.skip.value_or(0) + *plan_.take);
     for (std::uint64_t at = begin; at < end; ++at) {
@@ -144,7 +144,7 @@ class Ranking {
       if (is_full) {
         page.next = QueryPosition{};
         page.next->query = job_.query->hash();
-        page.next->emitted = job_.from.emitted + page.count;
+        page.next->rows.emitted = job_.from.rows.emitted + page.count;
         break;
       }
       if (page.count > 0) page.rows.push_back(',');

@@ -154,32 +154,6 @@ Result<QueryPosition> query_position(const Context& context, const query::Prepar
   return position;
 }
 
-query::RowPosition row_position(const QueryPosition& position) {
-  return {.skipped = position.skipped,
-          .emitted = position.emitted,
-          .key = position.key,
-          .cut_rows = position.cut_rows,
-          .cut_hash = position.cut_hash,
-          .partial = position.partial,
-          .partial_rows = position.partial_rows,
-          .other_partial = position.other_partial,
-          .other_partial_rows = position.other_partial_rows};
-}
-
-QueryPosition position_after(const query::PreparedQuery& query, const query::RowPosition& rows) {
-  return {.query = query.hash(),
-          .at = {},
-          .skipped = rows.skipped,
-          .emitted = rows.emitted,
-          .key = rows.key,
-          .cut_rows = rows.cut_rows,
-          .cut_hash = rows.cut_hash,
-          .partial = rows.partial,
-          .partial_rows = rows.partial_rows,
-          .other_partial = rows.other_partial,
-          .other_partial_rows = rows.other_partial_rows};
-}
-
 Result<std::optional<QueryPosition>> resume_position(const json::Value& filter,
                                                      const query::PreparedQuery& query) {
   if (filter.is_undefined() || filter.is_null()) return std::optional<QueryPosition>();
@@ -213,7 +187,7 @@ Result<std::optional<QueryPosition>> resume_position(const json::Value& filter,
       json::append_sort_key(key, sorted);
     }
   }
-  position.key = std::move(key);
+  position.rows.key = std::move(key);
   if (filter.member("exclude").is_true()) {
     position.at = {Epk::min(), kAllDocuments, Epk::max(), {}};
   } else if (const json::Value rid = filter.member("rid"); rid.is_string()) {

@@ -37,10 +37,6 @@ Result<> check_order_by(const query::PreparedQuery& query, const ContainerDefini
 /// Where the page begins; the beginning without a token. BadRequest for a token of another query.
 Result<QueryPosition> query_position(const Context& context, const query::PreparedQuery& query);
 
-/// What of a position the execution of the query goes on from, and the other way round.
-query::RowPosition row_position(const QueryPosition& position);
-QueryPosition position_after(const query::PreparedQuery& query, const query::RowPosition& rows);
-
 /// `{"value":[…],"rid":…,"exclude":…}`: where a client that merges ranges goes on. Nothing when
 /// there is none. BadRequest when it does not fit the query.
 Result<std::optional<QueryPosition>> resume_position(const json::Value& filter,

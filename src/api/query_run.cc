@@ -47,7 +47,7 @@ class Run final : public SuspendedQuery {
         job_(job),
         vectors_(VectorSearch::of(services.vector_indexes, job_.container->definition, job_.query,
                                   job_.limits.rows_max)),
-        execution_(job.query, job.limits, row_position(position())) {}
+        execution_(job.query, job.limits, position().rows) {}
 
   /// False when its time was up before all documents were read that the page needs.
   Result<bool> read(const std::function<bool()>& is_cancelled) {
@@ -105,7 +105,7 @@ class Run final : public SuspendedQuery {
     pieces_ = from_beginning ? all_pieces(position().at, map, job_.scope)
                              : pieces_from(position().at, map, job_.scope);
     if (execution_.wants_remembering()) ORRERY_TRY(remember_pieces());
-    if (position().cut_rows > 0) ORRERY_TRY(find_last_document());
+    if (position().rows.cut_rows > 0) ORRERY_TRY(find_last_document());
     return {};
   }
 
@@ -121,7 +121,7 @@ class Run final : public SuspendedQuery {
       }
       ORRERY_TRY(walk->status());
     }
-    for (const DocumentNumber number : {position().partial, position().other_partial}) {
+    for (const DocumentNumber number : {position().rows.partial, position().rows.other_partial}) {
       ORRERY_TRY(const auto begun, find_document(number));
       if (begun) execution_.remember(*begun, number);
     }
@@ -130,7 +130,7 @@ class Run final : public SuspendedQuery {
 
   /// A sort key that was too long for the token stands in the document of the last row.
   Result<> find_last_document() {
-    ORRERY_TRY(const auto last, find_document(position().partial));
+    ORRERY_TRY(const auto last, find_document(position().rows.partial));
     if (last) execution_.resume_at(*last);
     return {};
   }
@@ -164,11 +164,11 @@ class Run final : public SuspendedQuery {
   const QueryPosition& position() const {
     const auto& filter = job_.resume_filter;
     if (!filter) return job_.from;
-    const auto& key = job_.from.key;
+    const auto& key = job_.from.rows.key;
     // Where the token has only a beginning of its key, it is taken for the one further on: rows may
     // come again, and none is left out.
-    const bool is_beginning = job_.from.cut_rows > 0 && filter->key->starts_with(*key);
-    const bool is_ahead = !key || (*key < *filter->key && !is_beginning);
+    const bool is_beginning = job_.from.rows.cut_rows > 0 && filter->rows.key->starts_with(*key);
+    const bool is_ahead = !key || (*key < *filter->rows.key && !is_beginning);
     return is_ahead ? *filter : job_.from;
   }
 
@@ -235,10 +235,11 @@ class Run final : public SuspendedQuery {
     if (is_stream() && !execution_.wants_remembering()) scope.after = piece.after;
     const bool is_ordered = job_.query->shape() == PreparedQuery::Shape::Ordered;
     // DISTINCT has to see again what was shown before.
-    if (is_ordered && position().key && !job_.query->inner() && !job_.query->tree().is_distinct) {
-      scope.from_key = *position().key;
+    if (is_ordered && position().rows.key && !job_.query->inner() &&
+        !job_.query->tree().is_distinct) {
+      scope.from_key = *position().rows.key;
     }
-    if (vectors_ && row_position(position()) == query::RowPosition{}) scope.vectors = &*vectors_;
+    if (vectors_ && position().rows == RowPosition{}) scope.vectors = &*vectors_;
     return DocumentWalk::open(scope, reader(), job_.access);
   }
 
@@ -291,8 +292,8 @@ class Run final : public SuspendedQuery {
   bool is_at_end() const { return execution_.is_over() || (is_stream() && has_read_all_); }
 
   void set_next() {
-    const query::RowPosition& rows = execution_.position();
-    QueryPosition next = position_after(*job_.query, rows);
+    const RowPosition& rows = execution_.position();
+    QueryPosition next{.query = job_.query->hash(), .at = {}, .rows = rows};
     if (is_stream()) {
       if (!pieces_.empty()) next.at = position_in(pieces_, last_piece_, last_number_);
     } else if (job_.query->shape() == PreparedQuery::Shape::Ordered && rows.key &&

@@ -34,7 +34,7 @@ Result<http::Response> query_list(Context& context, std::string_view parent_rid,
   ORRERY_TRY(const auto size, page_size(context, kQueryPageDefault));
   query::PageLimits limits;
   limits.rows_max = size.value_or(UINT32_MAX);
-  query::Execution execution(query, limits, row_position(from));
+  query::Execution execution(query, limits, from.rows);
   const bool is_stream = query->shape() == query::PreparedQuery::Shape::Stream && !query->inner();
   DocumentNumber last = from.at.after;
   bool has_read_all = true;
@@ -63,7 +63,7 @@ Result<http::Response> query_list(Context& context, std::string_view parent_rid,
   response.add(headers::kItemCount.text, execution.count());
   const bool is_at_end = execution.is_over() || (is_stream && has_read_all);
   if (!is_at_end) {
-    QueryPosition next = position_after(*query, execution.position());
+    QueryPosition next{.query = query->hash(), .at = {}, .rows = execution.position()};
     next.at.after = is_stream ? last : execution.last_number();
     response.add(headers::kContinuation.text, encode_continuation(next));
   }

@@ -569,14 +569,13 @@ TEST_F(VectorSearchTest, WhatIsDeletedBeforeTheIndexTakesItInIsFoundInOlderSnaps
     EXPECT_THAT(work_, Not(IsEmpty()));
     settle();
   };
-  for (std::size_t i = 0; i < PartitionVectors::kWalksMax; ++i) {
-    follow();
-    const auto answer = ask(kTop, vector, {.snapshot = &*before});
-    ASSERT_EQ(answer.report.way, Way::VectorIndex) << i;
-    ASSERT_EQ(answer.ids.front(), "brief") << i;
-  }
   follow();
-  const auto answer = ask(kTop, vector, {.snapshot = &*before});
+  auto answer = ask(kTop, vector, {.snapshot = &*before});
+  EXPECT_EQ(answer.report.way, Way::VectorIndex);
+  EXPECT_EQ(answer.ids.front(), "brief");
+
+  for (std::size_t i = 0; i < PartitionVectors::kWalksMax; ++i) follow();
+  answer = ask(kTop, vector, {.snapshot = &*before});
   EXPECT_EQ(answer.report.way, Way::Scan) << "so old a state is not known any more";
   EXPECT_EQ(answer.ids.front(), "brief");
 }

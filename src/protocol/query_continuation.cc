@@ -39,7 +39,7 @@ enum Flag : std::uint8_t {
 };
 
 constexpr std::size_t kTokenBytesMax = 1 + 8 + 1 + 8 + 3 * (1 + kBoundaryBytesMax) + 8 + 16 + 2 +
-                                       kQueryKeyBytesMax + 16 + 24 + 8 +
+                                       RowPosition::kKeyBytesMax + 16 + 24 + 8 +
                                        sealed_token::kChecksumSize;
 static_assert(base64_size(kTokenBytesMax, Base64Alphabet::Url) <= kContinuationSizeMax);
 
@@ -53,11 +53,11 @@ std::uint8_t flags_of(const QueryPosition& position) {
   unsigned flags = 0;
   if (position.at.range_max) flags |= Max;
   if (position.at.rest) flags |= Rest;
-  if (position.skipped != 0 || position.emitted != 0) flags |= Counts;
-  if (position.key) flags |= Key;
-  if (position.cut_rows != 0) flags |= Cut;
-  if (position.partial_rows != 0) flags |= Partial;
-  if (position.other_partial_rows != 0) flags |= Other;
+  if (position.rows.skipped != 0 || position.rows.emitted != 0) flags |= Counts;
+  if (position.rows.key) flags |= Key;
+  if (position.rows.cut_rows != 0) flags |= Cut;
+  if (position.rows.partial_rows != 0) flags |= Partial;
+  if (position.rows.other_partial_rows != 0) flags |= Other;
   if (position.suspended != 0) flags |= State;
   return static_cast<std::uint8_t>(flags);
 }
@@ -105,26 +105,26 @@ std::string encode_continuation(const QueryPosition& position) {
     append_big_endian(bytes, position.at.rest->after.value, kNumberSize);
     append_epk(bytes, position.at.rest->max);
   }
-  if (position.skipped != 0 || position.emitted != 0) {
-    append_big_endian(bytes, position.skipped, kNumberSize);
-    append_big_endian(bytes, position.emitted, kNumberSize);
+  if (position.rows.skipped != 0 || position.rows.emitted != 0) {
+    append_big_endian(bytes, position.rows.skipped, kNumberSize);
+    append_big_endian(bytes, position.rows.emitted, kNumberSize);
   }
-  if (position.key) {
-    ORRERY_ASSERT(position.key->size() <= kQueryKeyBytesMax);
-    append_big_endian(bytes, position.key->size(), 2);
-    bytes += *position.key;
+  if (position.rows.key) {
+    ORRERY_ASSERT(position.rows.key->size() <= RowPosition::kKeyBytesMax);
+    append_big_endian(bytes, position.rows.key->size(), 2);
+    bytes += *position.rows.key;
   }
-  if (position.cut_rows != 0) {
-    append_big_endian(bytes, position.cut_rows, kNumberSize);
-    append_big_endian(bytes, position.cut_hash, kNumberSize);
+  if (position.rows.cut_rows != 0) {
+    append_big_endian(bytes, position.rows.cut_rows, kNumberSize);
+    append_big_endian(bytes, position.rows.cut_hash, kNumberSize);
   }
-  if (position.partial_rows != 0) {
-    append_big_endian(bytes, position.partial.value, kNumberSize);
-    append_big_endian(bytes, position.partial_rows, 4);
+  if (position.rows.partial_rows != 0) {
+    append_big_endian(bytes, position.rows.partial.value, kNumberSize);
+    append_big_endian(bytes, position.rows.partial_rows, 4);
   }
-  if (position.other_partial_rows != 0) {
-    append_big_endian(bytes, position.other_partial.value, kNumberSize);
-    append_big_endian(bytes, position.other_partial_rows, 4);
+  if (position.rows.other_partial_rows != 0) {
+    append_big_endian(bytes, position.rows.other_partial.value, kNumberSize);
+    append_big_endian(bytes, position.rows.other_partial_rows, 4);
   }
   if (position.suspended != 0) append_big_endian(bytes, position.suspended, kNumberSize);
   return sealed_token::seal(std::move(bytes));
@@ -148,25 +148,25 @@ Result<QueryPosition> decode_query_continuation(std::string_view token) {
     position.at.rest = ReadFeedPosition::Rest{taker.epk(), after};
   }
   if (flags & Counts) {
-    position.skipped = taker.number(kNumberSize);
-    position.emitted = taker.number(kNumberSize);
+    position.rows.skipped = taker.number(kNumberSize);
+    position.rows.emitted = taker.number(kNumberSize);
   }
   if (flags & Key) {
     const auto size = static_cast<std::size_t>(taker.number(2));
-    if (size > kQueryKeyBytesMax) taker.fail();
-    position.key = taker.bytes(size);
+    if (size > RowPosition::kKeyBytesMax) taker.fail();
+    position.rows.key = taker.bytes(size);
   }
   if (flags & Cut) {
-    position.cut_rows = taker.number(kNumberSize);
-    position.cut_hash = taker.number(kNumberSize);
+    position.rows.cut_rows = taker.number(kNumberSize);
+    position.rows.cut_hash = taker.number(kNumberSize);
   }
   if (flags & Partial) {
-    position.partial = DocumentNumber{taker.number(kNumberSize)};
-    position.partial_rows = static_cast<std::uint32_t>(taker.number(4));
+    position.rows.partial = DocumentNumber{taker.number(kNumberSize)};
+    position.rows.partial_rows = static_cast<std::uint32_t>(taker.number(4));
   }
   if (flags & Other) {
-    position.other_partial = DocumentNumber{taker.number(kNumberSize)};
-    position.other_partial_rows = static_cast<std::uint32_t>(taker.number(4));
+    position.rows.other_partial = DocumentNumber{taker.number(kNumberSize)};
+    position.rows.other_partial_rows = static_cast<std::uint32_t>(taker.number(4));
   }
   if (flags & State) position.suspended = taker.number(kNumberSize);
   if (!taker.is_complete()) return malformed;

@@ -13,29 +13,39 @@
 
 namespace orrery {
 
+/// Where the rows of a page ended, apart from where its documents are.
+struct RowPosition {
+  std::uint64_t skipped = 0;  ///< rows that OFFSET has passed over
+  std::uint64_t emitted = 0;  ///< rows that count against TOP and LIMIT
+  /// Ordered: the sort key of the last row; Grouped: the key of the last group. Strictly after it,
+  /// or at it and after the place.
+  std::optional<std::string> key;
+  static constexpr std::size_t kKeyBytesMax = 256;
+  /// Ordered, when not 0: the key is only the beginning of that row's, which was too long, and so
+  /// many rows with this beginning have been emitted.
+  std::uint64_t cut_rows = 0;
+  std::uint64_t cut_hash = 0;  ///< of the whole key of an Ordered query's row
+  /// The document whose rows have been emitted in part, and how many.
+  DocumentNumber partial;
+  std::uint32_t partial_rows = 0;
+  /// Another one, in a piece further on: there is one where a range was split in between.
+  DocumentNumber other_partial;
+  std::uint32_t other_partial_rows = 0;
+  bool operator==(const RowPosition&) const = default;
+};
+
 /// A position that holds in every later division of the container: documents are told by keys and
 /// numbers, rows by sort keys.
 struct QueryPosition {
   std::uint64_t query = 0;  ///< a hash of text and parameters
   ReadFeedPosition at;      ///< up to where documents were read; with a key: its ties
-  std::uint64_t skipped = 0;
-  std::uint64_t emitted = 0;
-  std::optional<std::string> key;  ///< of the last row or group
-  std::uint64_t cut_rows = 0;  ///< the key is only a beginning, which so many rows have
-  std::uint64_t cut_hash = 0;  ///< of the whole key
-  DocumentNumber partial;  ///< of this document so many rows were shown
-  std::uint32_t partial_rows = 0;
-  DocumentNumber other_partial;  ///< the same
-  std::uint32_t other_partial_rows = 0;
+  RowPosition rows;
   /// What the server keeps of the work that was done, if it still does; 0: nothing.
   std::uint64_t suspended = 0;
   bool operator==(const QueryPosition&) const = default;
 };
 
-/// Within the same bound as all tokens.
-inline constexpr std::size_t kQueryKeyBytesMax = 256;
-
-/// The key has at most kQueryKeyBytesMax bytes.
+/// The key has at most RowPosition::kKeyBytesMax bytes.
 std::string encode_continuation(const QueryPosition& position);
 /// BadRequest for whatever we did not make.
 Result<QueryPosition> decode_query_continuation(std::string_view token);

@@ -12,11 +12,11 @@ QueryPosition longest() {
   QueryPosition position;
   position.query = ~0ull;
   position.at = {epk, {~0ull}, epk, ReadFeedPosition::Rest{epk, {~0ull}}};
-  position.skipped = position.emitted = ~0ull;
-  position.key = std::string(kQueryKeyBytesMax, '\xFF');
-  position.cut_rows = position.cut_hash = ~0ull;
-  position.partial = position.other_partial = {~0ull};
-  position.partial_rows = position.other_partial_rows = ~0u;
+  position.rows.skipped = position.rows.emitted = ~0ull;
+  position.rows.key = std::string(RowPosition::kKeyBytesMax, '\xFF');
+  position.rows.cut_rows = position.rows.cut_hash = ~0ull;
+  position.rows.partial = position.rows.other_partial = {~0ull};
+  position.rows.partial_rows = position.rows.other_partial_rows = ~0u;
   position.suspended = ~0ull;
   return position;
 }
@@ -27,19 +27,19 @@ TEST(QueryContinuation, CarriesAPosition) {
   position.query = 17;
   position.at.after = DocumentNumber{42};
   EXPECT_EQ(decode_query_continuation(encode_continuation(position)).value(), position);
-  position.key = "";
-  position.emitted = 3;
+  position.rows.key = "";
+  position.rows.emitted = 3;
   EXPECT_EQ(decode_query_continuation(encode_continuation(position)).value(), position);
-  position.partial = DocumentNumber{43};
-  position.partial_rows = 2;
+  position.rows.partial = DocumentNumber{43};
+  position.rows.partial_rows = 2;
   EXPECT_EQ(decode_query_continuation(encode_continuation(position)).value(), position);
-  position.partial_rows = 0;
-  position.partial = {};
-  position.other_partial = DocumentNumber{44};
-  position.other_partial_rows = 1;
+  position.rows.partial_rows = 0;
+  position.rows.partial = {};
+  position.rows.other_partial = DocumentNumber{44};
+  position.rows.other_partial_rows = 1;
   EXPECT_EQ(decode_query_continuation(encode_continuation(position)).value(), position);
-  position.cut_rows = 5;
-  position.cut_hash = 6;
+  position.rows.cut_rows = 5;
+  position.rows.cut_hash = 6;
   EXPECT_EQ(decode_query_continuation(encode_continuation(position)).value(), position);
   EXPECT_EQ(decode_query_continuation(encode_continuation(longest())).value(), longest());
 }

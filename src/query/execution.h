@@ -10,30 +10,10 @@
 
 #include "base/result.h"
 #include "protocol/ids.h"
+#include "protocol/query_continuation.h"
 #include "query/prepared.h"
 
 namespace orrery::query {
-
-/// Where a page ended, apart from where its documents are: see api/query_run.h.
-struct RowPosition {
-  std::uint64_t skipped = 0;  ///< rows that OFFSET has passed over
-  std::uint64_t emitted = 0;  ///< rows that count against TOP and LIMIT
-  /// Ordered: the sort key of the last row; Grouped: the key of the last group. Strictly after it,
-  /// or at it and after the place.
-  std::optional<std::string> key;
-  static constexpr std::size_t kKeyBytesMax = 256;
-  /// Ordered, when not 0: the key is only the beginning of that row's, which was too long, and so
-  /// many rows with this beginning have been emitted.
-  std::uint64_t cut_rows = 0;
-  std::uint64_t cut_hash = 0;  ///< of the whole key of an Ordered query's row
-  /// The document whose rows have been emitted in part, and how many.
-  DocumentNumber partial;
-  std::uint32_t partial_rows = 0;
-  /// Another one, in a piece further on: there is one where a range was split in between.
-  DocumentNumber other_partial;
-  std::uint32_t other_partial_rows = 0;
-  bool operator==(const RowPosition&) const = default;
-};
 
 struct PageLimits {
   std::uint32_t rows_max = 1000;

@@ -35,7 +35,7 @@ std::optional<std::string> rows_of(const query::PreparedQueryPtr& prepared,
   limits.rows_max = page_size;
   limits.memory_max = 1 << 20;
   const bool is_stream = prepared->shape() == PreparedQuery::Shape::Stream && !prepared->inner();
-  query::RowPosition position;
+  RowPosition position;
   DocumentNumber after;
   std::string all;
   for (int page = 0; page < kPagesMax; ++page) {
