@@ -175,7 +175,7 @@ bool is_quick(const QueryJob& job, const IndexState& indexes) {
   const bool is_narrow =
       std::ranges::any_of(job.access.conditions, &query::PathCondition::is_equality) ||
       (!job.access.order.empty() && (job.query->tree().top || job.query->tree().limit));
-  return is_narrow && indexes.is_ready();
+  return is_narrow && indexes.is_ready() && job.choice != AccessChoice::Scan;
 }
 
 /// Whether to try a query on the event loop. Where the answer is mostly on the disk trying is a
@@ -360,7 +360,9 @@ Async<http::Response> query(Services& services, Context& context) {
   if (!page) {
     ORRERY_CO_TRY(page, co_await page_elsewhere(services, context, job, settings, is_short));
   }
-  if (!indexes.missing.empty()) advise(services, job, *page);
+  // Who wants no index is no reason to build one.
+  const bool may_use_indexes = job.choice != AccessChoice::Scan;
+  if (may_use_indexes && !indexes.missing.empty()) advise(services, job, *page);
   auto response = show(context, job, *page);
   ORRERY_CO_TRY(add_reports(response, context, job, *page, times));
   co_return response;

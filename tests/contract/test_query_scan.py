@@ -1,9 +1,13 @@
 """Scans of many documents for few: threads read ahead for them (10,000 documents and more), and nothing is to be seen of
 it but the time that it takes."""
+import json
+import urllib.parse
+
 import pytest
 
 import change_feed as cf
 import queries
+import wire
 
 DOCUMENTS = 12_000
 BY_SCAN = {queries.ACCESS: "scan"}
@@ -18,7 +22,7 @@ def upsert(container, numbers, **members):
     numbers = list(numbers)
     for begin in range(0, len(numbers), 100):
         operations = [{"operationType": "Upsert", "partitionKey": '["a"]',
-                       "resourceBody": {"id": f"d{n}", "pk": "a", "n": n} | members} for n in numbers[begin:begin + 100]]
+                       "resourceBody": {"id": f"d{n}", "pk": "a", "n": n, "twice": 2 * n} | members} for n in numbers[begin:begin + 100]]
         assert {result["statusCode"] for result in cf.bulk(container, operations).expect(200).json} <= {200, 201}
 
 
@@ -69,3 +73,18 @@ def test_metrics_and_charge_count_what_was_read_ahead(scanned):
 def test_what_an_expression_refuses_is_told(scanned):
     queries.send(scanned, "SELECT VALUE c.n FROM c WHERE udf.none(c.n)", headers=BY_SCAN).expect(400)
     queries.send(scanned, "SELECT VALUE 1 / 0 FROM c WHERE c.n = 11000", headers=BY_SCAN).expect(400)
+
+
+def explained(container, text, **headers):
+    page = queries.send(container, text, headers=headers | {queries.EXPLAIN: "true"}).expect(200)
+    return json.loads(urllib.parse.unquote(page[queries.EXPLAIN]))
+
+
+def test_scans_on_request_have_no_index_built(many):
+    """Others do, by themselves."""
+    unwanted, wished = ("SELECT VALUE c.id FROM c WHERE c.twice = 10", "SELECT VALUE c.id FROM c WHERE c.n = 10")
+    for _ in range(5):
+        explained(many, unwanted, **BY_SCAN)
+    wire.wait_until(lambda: explained(many, wished)["ranges"][0]["way"] == "index", 60, "an index of what was asked for")
+    told = explained(many, unwanted, **BY_SCAN)
+    assert told["ranges"][0]["way"] == "scan" and told["helpful"] == ["/twice"] and told["building"] == []
