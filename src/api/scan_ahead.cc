@@ -238,6 +238,8 @@ ScanAhead::~ScanAhead() {
   std::unique_lock lock(shared_->mutex);
   shared_->is_closed = true;
   shared_->changed.wait(lock, [&] { return shared_->reading == 0; });
+  // Helpers that come late keep the rest alive, but what was read is of the snapshot.
+  shared_->window.clear();
 }
 
 std::string_view ScanAhead::text() const {

@@ -32,8 +32,8 @@ struct ReadAhead {
 };
 
 /// A scan for few documents: they are looked at part by part, by helpers ahead of who asks for
-/// them, and only those that have rows are handed on; besides these the last one of each part, so
-/// that who asks hears from it now and then. Where most documents have rows it goes on alone.
+/// them, and only those that have rows are handed on, with a pause after each part. Where many
+/// documents have rows it goes on alone.
 ///
 /// Where a part is wanted that nobody has begun it is read at once: it never waits for helpers that
 /// are not at work.
