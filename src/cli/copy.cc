@@ -87,6 +87,7 @@ struct Sides {
   client::Container destination;
   client::ContainerProperties source_properties;
   client::ContainerProperties destination_properties;
+  bool is_destination_new = false;  ///< It was not there before this command.
 };
 
 client::ContainerProperties read_container(const client::Container& container,
@@ -98,7 +99,8 @@ client::ContainerProperties read_container(const client::Container& container,
   }
 }
 
-void create_container(const client::CosmosClient& client, const std::string& name,
+/// Whether it was not there.
+bool create_container(const client::CosmosClient& client, const std::string& name,
                       client::ContainerProperties properties, std::int64_t throughput) {
   const std::size_t slash = name.find('/');
   const std::string database = name.substr(0, slash);
@@ -106,7 +108,8 @@ void create_container(const client::CosmosClient& client, const std::string& nam
   client::CreateOptions options;
   if (throughput > 0) options.throughput = client::Throughput::fixed(throughput);
   client.create_database_if_not_exists(database);
-  client.database(database).create_container_if_not_exists(properties, options);
+  return client.database(database).create_container_if_not_exists(properties, options).status ==
+         201;
 }
 
 Sides open_sides(const Options& options) {
@@ -117,8 +120,8 @@ Sides open_sides(const Options& options) {
     throw CopyFailure("a container can't be copied into itself");
   }
   Sides sides{
-      from, to, open_container(from, options.source), open_container(to, options.destination),
-      {},   {}};
+      from, to,   open_container(from, options.source), open_container(to, options.destination), {},
+      {},   false};
   sides.source_properties = read_container(sides.source, options.source, "");
   if (options.create) {
     client::ContainerProperties like_source;
@@ -127,7 +130,8 @@ Sides open_sides(const Options& options) {
                                           : options.partition_key;
     like_source.default_ttl = sides.source_properties.default_ttl;
     like_source.indexing_policy = sides.source_properties.indexing_policy;
-    create_container(to, options.destination, std::move(like_source), options.throughput);
+    sides.is_destination_new =
+        create_container(to, options.destination, std::move(like_source), options.throughput);
   }
   sides.destination_properties =
       read_container(sides.destination, options.destination, "; --create makes it");
@@ -151,9 +155,12 @@ struct LeaseHome {
   }
 };
 
+/// What becomes of leases that an earlier copy has left in the state directory.
+enum class OldLeases { GoOn, Forget };
+
 /// Of this process alone as long as it runs, so that it may take the leases of one that was killed
 /// before as its own, without waiting until they expire.
-void open_state_directory(const fs::path& directory, LeaseHome& place) {
+void open_state_directory(const fs::path& directory, OldLeases old, LeaseHome& place) {
   std::error_code failure;
   fs::create_directories(directory, failure);
   const fs::path lock = directory / "running";
@@ -168,6 +175,7 @@ void open_state_directory(const fs::path& directory, LeaseHome& place) {
                     directory.string()));
   }
   const fs::path leases = directory / "leases";
+  if (old == OldLeases::Forget) fs::remove_all(leases, failure);
   // One that was killed while it made the leases has left the lock that keeps others from it.
   for (const auto& entry : fs::directory_iterator(leases, failure)) {
     if (entry.path().filename().string().ends_with("%2Elock.json")) {
@@ -186,8 +194,12 @@ void open_leases(const Options& options, const Sides& sides, const std::string& 
       hash_text(options.destination + "\n" + sides.destination_properties.rid).substr(0, 8);
   if (options.leases.empty()) {
     place.prefix = generation + ".";
-    open_state_directory(
-        options.state.empty() ? state_home() / "copy" / group : fs::path(options.state), place);
+    const fs::path directory =
+        options.state.empty() ? state_home() / "copy" / group : fs::path(options.state);
+    // A server that began anew gives the same rids again: only this tells its container from the
+    // one that the leases are about.
+    const auto leases = sides.is_destination_new ? OldLeases::Forget : OldLeases::GoOn;
+    open_state_directory(directory, leases, place);
     return;
   }
   if (options.leases == options.destination ||

@@ -254,6 +254,19 @@ class CopyCommandTest(CopyTest):
         self.copy(source, destination, "--verify")
         self.assert_copied_once(source, destination)
 
+    def test_state_of_a_server_that_is_gone_does_not_count(self):
+        """A new server gives its first container the same rid as the last one did."""
+        source = self.container("src")
+        source.fill(some_documents(30))
+        for name in ("first", "second"):
+            with Server(self.server.binary, str(self.directory / f"data-{name}"),
+                        str(self.directory / f"log-{name}")) as other:
+                other.start()
+                run = self.copy(source, "d/dst", "--create", "--group", "mine", "--to-connection",
+                                f"AccountEndpoint=http://127.0.0.1:{other.port}/;"
+                                f"AccountKey={WELL_KNOWN};", "--verify", "--final")
+                self.assertIn("30 documents copied", run.err)
+
     def test_source_made_anew_is_another_one(self):
         source, destination = self.container("src"), self.destination("dst")
         source.fill(some_documents(30))
