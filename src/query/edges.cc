@@ -67,6 +67,32 @@ Edges::Box Edges::box_of(const Edge& edge) const {
           Space{std::max(a.x, b.x), std::max(a.y, b.y), std::max(a.z, b.z)} + margin};
 }
 
+Edges::Cone Edges::cone() const {
+  const auto& [low, high] = boxes_[1];
+  const Space middle = geo::normalized((low + high) * 0.5);
+  double cosine = 1;
+  for (const double x : {low.x, high.x}) {
+    for (const double y : {low.y, high.y}) {
+      for (const double z : {low.z, high.z}) {
+        cosine = std::min(cosine, geo::dot(middle, geo::normalized({x, y, z})));
+      }
+    }
+  }
+  return {middle, std::acos(std::clamp(cosine, -1.0, 1.0))};
+}
+
+bool Edges::is_far_from(const Edges& other) const {
+  // A cone that is not too wide holds a shape if it holds the corners of the box around its edges.
+  constexpr double kAngleMax = 1.4;
+  constexpr double kSlack = 0.02;
+  if (is_planar_ || edges_.empty() || other.edges_.empty()) return false;
+  const Cone a = cone();
+  const Cone b = other.cone();
+  if (!(a.angle < kAngleMax) || !(b.angle < kAngleMax)) return false;
+  const double between = std::acos(std::clamp(geo::dot(a.middle, b.middle), -1.0, 1.0));
+  return between > a.angle + b.angle + kSlack;
+}
+
 void Edges::arrange() {
   blocks_ = std::bit_ceil(edges_.size() / kBlockEdges + 1);
   constexpr double kFar = std::numeric_limits<double>::infinity();

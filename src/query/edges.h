@@ -35,6 +35,10 @@ class Edges {
   /// distance, straight through space; or nothing.
   const Edge* nearest(geo::Space to, double& distance) const;
 
+  /// Whether two shapes with these edges, each on less than half of the earth, cannot meet. Not all
+  /// that cannot are told.
+  bool is_far_from(const Edges& other) const;
+
   /// Asks all edges that could meet `edge`, and perhaps some more, until one says true: whether
   /// one did.
   bool any_near(const Edge& edge, const std::function<bool(const Edge&)>& ask) const;
@@ -45,6 +49,12 @@ class Edges {
     geo::Space high;
   };
   Box box_of(const Edge& edge) const;
+  /// All directions from the centre of the earth in which there is something of a shape.
+  struct Cone {
+    geo::Space middle;
+    double angle;  ///< from there to its side
+  };
+  Cone cone() const;
 
   bool is_planar_;
   std::vector<Edge> edges_;

@@ -165,6 +165,23 @@ TEST(Spatial, AreasAreSquareMetresOnTheEllipsoid) {
   EXPECT_EQ(said("ST_AREA", line("[0,0],[1,1]")), "-");
 }
 
+TEST(Spatial, WhatIsAtTheOnePoleDoesNotMeetWhatIsAtTheOther) {
+  const std::string north = line(
+      "[-180,90],[-90,89.99999774112726],[-90,89.99999914622636],[-90,89.99999026548271],"
+      "[-90,89.99999137730885]");
+  const std::string south =
+      R"({"type":"MultiPolygon","coordinates":[[[[124.79504025525905,-89.99997627799489],)"
+      R"([105.10556349186844,-89.99997707494546],[68.64893554104954,-89.99998804716896],)"
+      R"([54.180996143285924,-89.9999891668269],[179.26478037352925,-89.99999704244134],)"
+      R"([124.54736002966875,-89.99999133514383],[124.79504025525905,-89.99997627799489]]],)"
+      R"([[[-83.01388250912184,-89.99998051225417],[-140.5329580149714,-89.9999820910929],)"
+      R"([7.192848639089869,-90],[-83.01388250912184,-89.99998051225417]]]]})";
+  EXPECT_EQ(said("ST_INTERSECTS", north, south), "false");
+  EXPECT_EQ(said("ST_INTERSECTS", south, north), "false");
+  EXPECT_EQ(said("ST_WITHIN", north, south), "false");
+  EXPECT_EQ(said("ST_INTERSECTS", south, south), "true");
+}
+
 TEST(Spatial, WithinAreasLinesAndPoints) {
   const std::string square = box(10, 10, 11, 11);
   EXPECT_EQ(said("ST_WITHIN", point(10.5, 10.5), square), "true");

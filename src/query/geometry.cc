@@ -306,7 +306,7 @@ std::optional<double> Geometry::distance(const Geometry& other) const {
 std::optional<bool> Geometry::is_within(const Geometry& other) const {
   using enum Outline::Kind;
   const Edges& edges = parts_->edges;
-  if (is_point_off_line(other)) return false;
+  if (is_point_off_line(other) || edges.is_far_from(other.parts_->edges)) return false;
   if (outline().kind == Line && other.outline().kind == Line) {
     return are_covered(edges, other.parts_->edges);
   }
@@ -331,6 +331,8 @@ bool Geometry::is_point_off_line(const Geometry& other) const {
 
 std::optional<bool> Geometry::intersects(const Geometry& other) const {
   if (is_point_off_line(other) || other.is_point_off_line(*this)) return false;
+  // Boost takes some that are small and opposite to each other, at the poles, for meeting.
+  if (parts_->edges.is_far_from(other.parts_->edges)) return false;
   return std::visit([](const auto& a, const auto& b) { return asked(a, b, Intersects()); },
                     parts_->shape, other.parts_->shape);
 }
