@@ -373,10 +373,11 @@ Lookup Store::get(Family family, std::string_view key, std::string& out, Tier ti
   rocksdb::PinnableSlice value(&out);
   const auto status = handle->db->Get(options, handle->family(family), slice(key), &value);
   if (status.ok()) {
-    if (value.IsPinned()) out.assign(value.data(), value.size());
     // Asked to look in memory only, RocksDB answers "found" with nothing in it when the table
-    // itself is not open yet. No value of ours that is read this way is empty.
-    if (tier == Tier::Memory && out.empty()) return Lookup::Unknown;
+    // itself is not open yet, and leaves in `out` whatever was there. No value of ours that is read
+    // this way is empty.
+    if (tier == Tier::Memory && value.empty()) return Lookup::Unknown;
+    if (value.IsPinned()) out.assign(value.data(), value.size());
     return Lookup::Found;
   }
   if (status.IsNotFound()) return Lookup::Missing;
