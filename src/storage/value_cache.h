@@ -6,48 +6,53 @@
 #include <string_view>
 #include <utility>
 
-namespace rocksdb {
-class Cache;
-}
-
 namespace orrery::storage {
 
 /// Where one document here and one there is read, blocks that hold its neighbours too are a waste
 /// of memory, and finding it in one takes longer than all else. Thread-safe.
+///
+/// RocksDB's own caches keep their values in the order of their last use: each look-up moves one in
+/// a list, and touches its neighbours in memory, twice. Here a look-up only marks what it finds;
+/// what was not marked goes first when room is wanted.
 class ValueCache {
+ private:
+  struct Entry;
+  class Shard;
+
  public:
   explicit ValueCache(std::size_t bytes);
   ~ValueCache();
 
-  /// A value that stays for as long as somebody holds on to it.
+  /// A value that stays for as long as somebody holds on to it, even longer than the cache.
   class Pin {
    public:
     Pin() = default;
-    Pin(Pin&& other) noexcept
-        : cache_(std::exchange(other.cache_, nullptr)), handle_(other.handle_) {}
+    Pin(Pin&& other) noexcept : entry_(std::exchange(other.entry_, nullptr)) {}
     Pin& operator=(Pin&& other) noexcept {
-      std::swap(cache_, other.cache_);
-      std::swap(handle_, other.handle_);
+      std::swap(entry_, other.entry_);
       return *this;
     }
     ~Pin();
-    explicit operator bool() const { return cache_ != nullptr; }
+    explicit operator bool() const { return entry_ != nullptr; }
     std::string_view value() const;
 
    private:
     friend class ValueCache;
-    Pin(rocksdb::Cache* cache, void* handle) : cache_(cache), handle_(handle) {}
-    rocksdb::Cache* cache_ = nullptr;
-    void* handle_ = nullptr;
+    explicit Pin(Entry* entry) : entry_(entry) {}
+    Entry* entry_ = nullptr;
   };
 
   /// Nothing when it is not there.
   Pin find(std::string_view key) const;
+  /// Does nothing where the key has a value already, or where it does not fit.
   void insert(std::string_view key, std::string_view value);
   std::size_t bytes() const;
 
  private:
-  const std::shared_ptr<rocksdb::Cache> cache_;
+  Shard& shard_of(std::size_t hash) const;
+
+  const std::size_t shard_count_;
+  const std::unique_ptr<Shard[]> shards_;
 };
 
 }  // namespace orrery::storage
