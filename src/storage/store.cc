@@ -21,6 +21,7 @@
 #include <rocksdb/db.h>
 #include <rocksdb/env.h>
 #include <rocksdb/filter_policy.h>
+#include <rocksdb/listener.h>
 #include <rocksdb/options.h>
 #include <rocksdb/table.h>
 #include <rocksdb/write_batch.h>
@@ -28,7 +29,7 @@
 #include "base/assert.h"
 #include "base/diagnostics.h"
 #include "storage/durable_file.h"
-#include "storage/value_cache.h"
+#include "storage/handle.h"
 
 namespace orrery::storage {
 namespace {
@@ -50,9 +51,6 @@ constexpr std::size_t kVersionsPart = 2;
 constexpr std::array<const char*, kFamilyCount> kFamilyNames = {
     "catalog", "heads", "log", "ids", "rids", "unique", "history", "expiry", "terms"};
 
-rocksdb::Slice slice(std::string_view text) { return {text.data(), text.size()}; }
-std::string_view view(const rocksdb::Slice& text) { return {text.data(), text.size()}; }
-
 /// RocksDB's own diagnostics go with ours. Left to itself it writes a file in the data directory,
 /// and Debian's build aborts the process when that file cannot be written, as on a full disk.
 class RocksDiagnostics final : public rocksdb::Logger {
@@ -66,8 +64,22 @@ class RocksDiagnostics final : public rocksdb::Logger {
   }
 };
 
-rocksdb::DBOptions db_options() {
+/// Tables that have been replaced take up space until nobody reads them any more.
+class TableChanges final : public rocksdb::EventListener {
+ public:
+  explicit TableChanges(std::shared_ptr<LatestMoment> latest) : latest_(std::move(latest)) {}
+  void OnFlushCompleted(rocksdb::DB*, const rocksdb::FlushJobInfo&) override { latest_->forget(); }
+  void OnCompactionCompleted(rocksdb::DB*, const rocksdb::CompactionJobInfo&) override {
+    latest_->forget();
+  }
+
+ private:
+  const std::shared_ptr<LatestMoment> latest_;
+};
+
+rocksdb::DBOptions db_options(const std::shared_ptr<LatestMoment>& latest) {
   rocksdb::DBOptions options;
+  options.listeners = {std::make_shared<TableChanges>(latest)};
   options.info_log = std::make_shared<RocksDiagnostics>();
   options.create_if_missing = true;
   options.create_missing_column_families = true;
@@ -134,15 +146,6 @@ rocksdb::ColumnFamilyOptions family_options(Family family,
   return options;
 }
 
-Error disk_error(std::string_view doing, const rocksdb::Status& status) {
-  const bool full = status.IsNoSpace();
-  return Error(ErrorCode::Unavailable,
-               fmt::format("{}: {}{}", doing, status.ToString(),
-                           full ? ". Free some space on the disk of the data directory; writes "
-                                  "resume by themselves"
-                                : ""));
-}
-
 Result<> check_format(const std::filesystem::path& directory) {
   const auto path = directory / kFormatFile;
   std::error_code ignored;
@@ -197,31 +200,28 @@ Result<> probe_disk(const std::filesystem::path& directory) {
 
 }  // namespace
 
-struct Store::Handle {
-  explicit Handle(std::size_t version_bytes) : versions(version_bytes) {}
+Error disk_error(std::string_view doing, const rocksdb::Status& status) {
+  const bool full = status.IsNoSpace();
+  return Error(ErrorCode::Unavailable,
+               fmt::format("{}: {}{}", doing, status.ToString(),
+                           full ? ". Free some space on the disk of the data directory; writes "
+                                  "resume by themselves"
+                                : ""));
+}
 
-  std::unique_ptr<rocksdb::DB> db;
-  /// Of `log`, whose values never change. Not kept across reopening: what was promised and not
-  /// stored may come again with another value.
-  ValueCache versions;
-  std::array<rocksdb::ColumnFamilyHandle*, kFamilyCount> families{};
-  rocksdb::ColumnFamilyHandle* default_family = nullptr;
-  /// True once it is closed, and not only about to be. Shared with whoever waits for that.
-  std::shared_ptr<std::atomic<bool>> closed = std::make_shared<std::atomic<bool>>(false);
+Store::Handle::Handle(std::size_t version_bytes, std::shared_ptr<LatestMoment> latest_moment)
+    : versions(version_bytes), latest(std::move(latest_moment)) {}
 
-  rocksdb::ColumnFamilyHandle* family(Family which) const {
-    return families[static_cast<std::size_t>(which)];
+Store::Handle::~Handle() {
+  latest->forget();
+  for (auto* handle : families) {
+    if (handle != nullptr) db->DestroyColumnFamilyHandle(handle);
   }
-  ~Handle() {
-    for (auto* handle : families) {
-      if (handle != nullptr) db->DestroyColumnFamilyHandle(handle);
-    }
-    if (default_family != nullptr) db->DestroyColumnFamilyHandle(default_family);
-    if (db) db->Close().PermitUncheckedError();
-    db.reset();
-    closed->store(true, std::memory_order_release);
-  }
-};
+  if (default_family != nullptr) db->DestroyColumnFamilyHandle(default_family);
+  if (db) db->Close().PermitUncheckedError();
+  db.reset();
+  closed->store(true, std::memory_order_release);
+}
 
 Store::Store(StoreOptions options) : options_(std::move(options)) {}
 
@@ -255,16 +255,18 @@ Result<std::shared_ptr<Store::Handle>> Store::open_handle(bool read_only) const 
   rocksdb::DB* db = nullptr;
   std::error_code ignored;
   rocksdb::Status status;
+  const auto latest = std::make_shared<LatestMoment>();
+  const auto options = db_options(latest);
   if (read_only) {
-    status = rocksdb::DB::OpenForReadOnly(db_options(), path, families, &handles, &db);
+    status = rocksdb::DB::OpenForReadOnly(options, path, families, &handles, &db);
   } else if (std::filesystem::exists(options_.directory / "store" / "CURRENT", ignored)) {
     // Families that are missing were left out by a crash while the store was made, or are newer
     // than it: they are empty.
-    status = rocksdb::DB::Open(db_options(), path, families, &handles, &db);
+    status = rocksdb::DB::Open(options, path, families, &handles, &db);
   } else {
     // All families in one go: made one by one, each costs several fsyncs, and a first start its
     // speed.
-    status = rocksdb::DB::Open(db_options(), path, {families.front()}, &handles, &db);
+    status = rocksdb::DB::Open(options, path, {families.front()}, &handles, &db);
     if (status.ok()) {
       std::vector<rocksdb::ColumnFamilyHandle*> made;
       status = db->CreateColumnFamilies({families.begin() + 1, families.end()}, &made);
@@ -272,7 +274,7 @@ Result<std::shared_ptr<Store::Handle>> Store::open_handle(bool read_only) const 
     }
   }
   if (!status.ok()) return disk_error(fmt::format("cannot open the store in {}", path), status);
-  auto handle = std::make_shared<Handle>(options_.cache_bytes / kVersionsPart);
+  auto handle = std::make_shared<Handle>(options_.cache_bytes / kVersionsPart, latest);
   handle->db.reset(db);
   handle->default_family = handles[0];
   for (std::size_t i = 0; i < kFamilyCount; ++i) handle->families[i] = handles[i + 1];
@@ -309,16 +311,16 @@ Result<> Store::commit(std::span<const Batch* const> batches) {
           rocksdb::Status status;
           switch (kind) {
             case Batch::Kind::Put:
-              status = writes.Put(column, slice(key), slice(value));
+              status = writes.Put(column, key, value);
               break;
             case Batch::Kind::Erase:
-              status = writes.Delete(column, slice(key));
+              status = writes.Delete(column, key);
               break;
             case Batch::Kind::EraseSingle:
-              status = writes.SingleDelete(column, slice(key));
+              status = writes.SingleDelete(column, key);
               break;
             case Batch::Kind::EraseRange:
-              status = writes.DeleteRange(column, slice(key), slice(value));
+              status = writes.DeleteRange(column, key, value);
               break;
           }
           ORRERY_ASSERT(status.ok());
@@ -327,6 +329,7 @@ Result<> Store::commit(std::span<const Batch* const> batches) {
   rocksdb::WriteOptions options;
   options.sync = options_.durability == Durability::Strict;
   const auto status = handle->db->Write(options, &writes);
+  handle->latest->forget();
   if (status.ok()) return {};
   failed_ = true;
   return disk_error("the write could not be stored", status);
@@ -371,7 +374,7 @@ Lookup Store::get(Family family, std::string_view key, std::string& out, Tier ti
   rocksdb::ReadOptions options;
   options.read_tier = tier == Tier::Memory ? rocksdb::kBlockCacheTier : rocksdb::kReadAllTier;
   rocksdb::PinnableSlice value(&out);
-  const auto status = handle->db->Get(options, handle->family(family), slice(key), &value);
+  const auto status = handle->db->Get(options, handle->family(family), key, &value);
   if (status.ok()) {
     // Asked to look in memory only, RocksDB answers "found" with nothing in it when the table
     // itself is not open yet, and leaves in `out` whatever was there. No value of ours that is read
@@ -389,8 +392,8 @@ Lookup Store::get(Family family, std::string_view key, std::string& out, Tier ti
 void Store::drop_files(Family family, std::string_view from, std::string_view to) {
   const auto handle = wait_for_handle();
   if (!handle) return;
-  const rocksdb::Slice begin = slice(from);
-  const rocksdb::Slice end = slice(to);
+  const rocksdb::Slice begin = from;
+  const rocksdb::Slice end = to;
   const auto status =
       rocksdb::DeleteFilesInRange(handle->db.get(), handle->family(family), &begin, &end, false);
   if (!status.ok()) diagnostics::warning("space was not reclaimed: {}", status.ToString());
@@ -417,189 +420,6 @@ StoreStats Store::stats() const {
   stats.cache_bytes =
       std::static_pointer_cast<rocksdb::Cache>(cache_)->GetUsage() + handle->versions.bytes();
   return stats;
-}
-
-struct Snapshot::State {
-  std::shared_ptr<Store::Handle> handle;
-  const rocksdb::Snapshot* snapshot = nullptr;
-  Tier tier = Tier::Disk;
-  bool has_missed = false;
-
-  rocksdb::ReadOptions options() const {
-    rocksdb::ReadOptions options;
-    options.snapshot = snapshot;
-    if (tier == Tier::Memory) options.read_tier = rocksdb::kBlockCacheTier;
-    return options;
-  }
-  /// Whether that is why a read came to nothing.
-  bool is_miss(const rocksdb::Status& status) {
-    if (status.IsIncomplete()) has_missed = true;
-    return status.IsIncomplete();
-  }
-  /// "Found" with nothing in it: see Store::get.
-  bool is_unopened(const rocksdb::Slice& value) {
-    if (tier != Tier::Memory || !value.empty()) return false;
-    has_missed = true;
-    return true;
-  }
-
-  ~State() {
-    if (snapshot != nullptr) handle->db->ReleaseSnapshot(snapshot);
-  }
-};
-
-Result<Snapshot> Store::snapshot(Tier tier) const {
-  auto state = std::make_unique<Snapshot::State>();
-  state->tier = tier;
-  state->handle = tier == Tier::Memory ? handle() : wait_for_handle();
-  if (!state->handle) {
-    return Error(ErrorCode::Unavailable, "the store is being reopened after a disk error");
-  }
-  state->snapshot = state->handle->db->GetSnapshot();
-  return Snapshot(std::move(state));
-}
-
-Snapshot::Snapshot(std::unique_ptr<State> state) : state_(std::move(state)) {}
-Snapshot::Snapshot(Snapshot&&) noexcept = default;
-Snapshot& Snapshot::operator=(Snapshot&&) noexcept = default;
-Snapshot::~Snapshot() = default;
-
-bool Snapshot::has_missed() const { return state_->has_missed; }
-
-Lookup Snapshot::get(Family family, std::string_view key, std::string& out) const {
-  rocksdb::PinnableSlice value(&out);
-  const auto status = state_->handle->db->Get(state_->options(), state_->handle->family(family),
-                                              slice(key), &value);
-  if (status.ok()) {
-    if (state_->is_unopened(value)) return Lookup::Unknown;
-    if (value.IsPinned()) out.assign(value.data(), value.size());
-    return Lookup::Found;
-  }
-  if (status.IsNotFound()) return Lookup::Missing;
-  if (state_->is_miss(status)) return Lookup::Unknown;
-  diagnostics::error("a read from the store failed: {}", status.ToString());
-  return Lookup::Failed;
-}
-
-struct Snapshot::Values::State {
-  std::vector<std::string_view> views;
-  /// What they refer to, in either place.
-  std::vector<ValueCache::Pin> cached;
-  std::vector<rocksdb::PinnableSlice> read;
-
-  // Of those that are not cached.
-  std::vector<std::size_t> places;
-  std::vector<rocksdb::Slice> keys;
-  std::vector<rocksdb::Status> statuses;
-
-  void reset() {
-    views.clear();
-    cached.clear();
-    for (rocksdb::PinnableSlice& value : read) value.Reset();
-    places.clear();
-    keys.clear();
-  }
-};
-
-Snapshot::Values::Values() : state_(std::make_unique<State>()) {}
-Snapshot::Values::Values(Values&&) noexcept = default;
-Snapshot::Values::~Values() = default;
-std::string_view Snapshot::Values::operator[](std::size_t place) const {
-  return state_->views[place];
-}
-
-Result<bool> Snapshot::get_versions(std::span<const std::string> keys, Values& out) const {
-  auto& handle = *state_->handle;
-  auto& values = *out.state_;
-  values.reset();
-  for (std::size_t place = 0; place < keys.size(); ++place) {
-    if (auto pin = handle.versions.find(keys[place])) {
-      values.views.push_back(pin.value());
-      values.cached.push_back(std::move(pin));
-    } else {
-      values.views.emplace_back();
-      values.places.push_back(place);
-      values.keys.push_back(slice(keys[place]));
-    }
-  }
-  const std::size_t count = values.keys.size();
-  if (count == 0) return true;
-  if (values.read.size() < count) values.read.resize(count);
-  values.statuses.assign(count, {});
-  if (state_->tier == Tier::Disk) {
-    handle.db->MultiGet(state_->options(), handle.family(Family::Log), count, values.keys.data(),
-                        values.read.data(), values.statuses.data());
-  } else {
-    // Reading several together, RocksDB looks at the disk whatever it is told.
-    for (std::size_t i = 0; i < count; ++i) {
-      values.statuses[i] = handle.db->Get(state_->options(), handle.family(Family::Log),
-                                          values.keys[i], &values.read[i]);
-    }
-  }
-  for (std::size_t i = 0; i < count; ++i) {
-    const rocksdb::Status& status = values.statuses[i];
-    if (status.IsNotFound()) return false;
-    if (state_->is_miss(status) || (status.ok() && state_->is_unopened(values.read[i]))) {
-      return Error(ErrorCode::Unavailable, "not in memory");
-    }
-    if (!status.ok()) return disk_error("a read from the store failed", status);
-    const std::size_t place = values.places[i];
-    values.views[place] = view(values.read[i]);
-    handle.versions.insert(keys[place], values.views[place]);
-  }
-  return true;
-}
-
-struct Snapshot::Cursor::State {
-  std::string lower;
-  std::string upper;
-  rocksdb::Slice lower_slice;
-  rocksdb::Slice upper_slice;
-  std::unique_ptr<rocksdb::Iterator> iterator;
-  Snapshot::State* snapshot = nullptr;
-};
-
-Snapshot::Cursor::Cursor(std::unique_ptr<State> state) : state_(std::move(state)) {}
-Snapshot::Cursor::Cursor(Cursor&&) noexcept = default;
-Snapshot::Cursor::~Cursor() = default;
-
-Snapshot::Cursor Snapshot::cursor(Family family, std::string_view lower, std::string_view upper,
-                                  Access access) const {
-  auto state = std::make_unique<Cursor::State>();
-  state->lower = lower;
-  state->upper = upper;
-  state->lower_slice = slice(state->lower);
-  state->upper_slice = slice(state->upper);
-  state->snapshot = state_.get();
-  rocksdb::ReadOptions options = state_->options();
-  options.iterate_lower_bound = &state->lower_slice;
-  options.iterate_upper_bound = &state->upper_slice;
-  if (access == Access::Scan) {
-    options.fill_cache = false;
-    options.readahead_size = 256 << 10;
-  }
-  state->iterator.reset(state_->handle->db->NewIterator(options, state_->handle->family(family)));
-  state->iterator->Seek(slice(lower));
-  return Cursor(std::move(state));
-}
-
-void Snapshot::Cursor::seek(std::string_view key) { state_->iterator->Seek(slice(key)); }
-void Snapshot::Cursor::seek_for_prev(std::string_view key) {
-  state_->iterator->SeekForPrev(slice(key));
-}
-void Snapshot::Cursor::next() { state_->iterator->Next(); }
-void Snapshot::Cursor::prev() { state_->iterator->Prev(); }
-bool Snapshot::Cursor::valid() const {
-  if (state_->iterator->Valid()) return true;
-  state_->snapshot->is_miss(state_->iterator->status());
-  return false;
-}
-std::string_view Snapshot::Cursor::key() const { return view(state_->iterator->key()); }
-std::string_view Snapshot::Cursor::value() const { return view(state_->iterator->value()); }
-Result<> Snapshot::Cursor::status() const {
-  const auto status = state_->iterator->status();
-  if (status.ok()) return {};
-  return disk_error("a scan of the store failed", status);
 }
 
 }  // namespace orrery::storage

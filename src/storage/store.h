@@ -154,6 +154,7 @@ class Snapshot {
 
    private:
     friend class Snapshot;
+    friend class Moment;
     struct State;
     explicit Cursor(std::unique_ptr<State> state);
     std::unique_ptr<State> state_;

@@ -1,13 +1,16 @@
 #include "storage/store.h"
 
+#include <algorithm>
 #include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <random>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rocksdb/db.h>
@@ -245,6 +248,94 @@ TEST_F(StoreTest, ASnapshotOfWhatIsInMemoryTellsWhatIsNot) {
   const auto memory = store->snapshot(Tier::Memory);
   EXPECT_FALSE(memory->cursor(Family::Log, "a", "z").valid());
   EXPECT_TRUE(memory->has_missed()) << "it is not the end";
+}
+
+TEST_F(StoreTest, SnapshotsOfWhatIsInMemoryAreOfTheirMoment) {
+  ASSERT_TRUE(put("a", "1", Family::Terms));
+  const auto before = store->snapshot(Tier::Memory);
+  const auto same = store->snapshot(Tier::Memory);
+  EXPECT_THAT(contents(*before, Family::Terms), ElementsAre(Pair("a", "1")));
+  ASSERT_TRUE(put("a", "2", Family::Terms));
+  ASSERT_TRUE(put("b", "2", Family::Terms));
+  const auto after = store->snapshot(Tier::Memory);
+  EXPECT_THAT(contents(*after, Family::Terms), ElementsAre(Pair("a", "2"), Pair("b", "2")));
+  EXPECT_THAT(contents(*before, Family::Terms), ElementsAre(Pair("a", "1")));
+  EXPECT_THAT(contents(*same, Family::Terms), ElementsAre(Pair("a", "1")));
+}
+
+// Cursors over index entries are used again and again, each time with other bounds.
+TEST_F(StoreTest, CursorsKeepToTheirBoundsWhateverTheyWereBefore) {
+  const auto name = [](int number) { return fmt::format("{:05}", number); };
+  constexpr int kEntries = 5000;
+  Batch batch;
+  for (int i = 0; i < kEntries; ++i) {
+    batch.put(Family::Terms, name(i), std::string(50, static_cast<char>('a' + i % 26)));
+    if (i % 3 == 0) batch.erase(Family::Terms, name(i));
+  }
+  ASSERT_TRUE(commit(*store, batch));
+  reopen();
+  // Of all that is in tables now, some is written anew, and all comes into the cache.
+  Batch later;
+  for (int i = 0; i < kEntries; i += 100) later.put(Family::Terms, name(i), "new");
+  ASSERT_TRUE(commit(*store, later));
+  const auto all = contents(*store->snapshot(), Family::Terms);
+
+  std::mt19937 random(7);
+  int misses = 0;
+  for (int round = 0; round < 3000; ++round) {
+    const int low = std::uniform_int_distribution(0, kEntries)(random);
+    const int high = low + std::uniform_int_distribution(0, round % 10 == 0 ? 500 : 12)(random);
+    KeysAndValues expected;
+    for (const auto& entry : all) {
+      if (entry.first >= name(low) && entry.first < name(high)) expected.push_back(entry);
+    }
+    const auto snapshot = store->snapshot(Tier::Memory);
+    KeysAndValues found;
+    auto cursor = snapshot->cursor(Family::Terms, name(low), name(high));
+    if (round % 2 == 0) {
+      for (; cursor.valid(); cursor.next()) found.emplace_back(cursor.key(), cursor.value());
+    } else {
+      cursor.seek_for_prev(name(high));
+      for (; cursor.valid(); cursor.prev()) found.emplace_back(cursor.key(), cursor.value());
+      std::ranges::reverse(found);
+    }
+    if (snapshot->has_missed()) {
+      // Tables were replaced in the background: what is in them comes into the cache again.
+      contents(*store->snapshot(), Family::Terms);
+      ASSERT_LT(++misses, 10);
+      continue;
+    }
+    ASSERT_TRUE(cursor.status());
+    ASSERT_EQ(found, expected) << name(low) << " – " << name(high) << ", round " << round;
+  }
+}
+
+TEST_F(StoreTest, CursorsAndSnapshotsAreSharedByThreadsWhileOthersWrite) {
+  std::atomic<bool> stop{false};
+  std::thread writer([&] {
+    for (std::uint64_t i = 0; !stop; ++i) {
+      Batch batch;
+      for (const char* key : {"a", "b", "c"}) batch.put(Family::Terms, key, std::to_string(i));
+      if (!commit(*store, batch)) break;
+    }
+  });
+  const auto read = [&] {
+    for (int i = 0; i < 2000; ++i) {
+      const auto snapshot = store->snapshot(Tier::Memory);
+      const auto found = contents(*snapshot, Family::Terms, "a", "c");
+      const auto others = contents(*snapshot, Family::Terms, "b", "d");
+      ASSERT_EQ(found.size(), others.size());
+      if (found.empty()) continue;
+      for (const auto& entry : {found[1], others[0], others[1]}) {
+        ASSERT_EQ(entry.second, found[0].second);
+      }
+    }
+  };
+  std::thread reader(read);
+  read();
+  reader.join();
+  stop = true;
+  writer.join();
 }
 
 TEST_F(StoreTest, ASnapshotOfSeveralFamiliesIsOfOneMoment) {

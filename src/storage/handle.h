@@ -1,0 +1,92 @@
+// An open RocksDB, and what those who read from it share. For store.cc and snapshot.cc only.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "storage/store.h"
+#include "storage/value_cache.h"
+
+namespace rocksdb {
+class ColumnFamilyHandle;
+class DB;
+class Snapshot;
+class Status;
+}  // namespace rocksdb
+
+namespace orrery::storage {
+
+/// What RocksDB says, for a person.
+Error disk_error(std::string_view doing, const rocksdb::Status& status);
+
+/// The store as one write has left it. Thread-safe. Must not outlive the RocksDB.
+class Moment {
+ public:
+  explicit Moment(rocksdb::DB& db);
+  ~Moment();
+  Moment(const Moment&) = delete;
+  Moment& operator=(const Moment&) = delete;
+
+  const rocksdb::Snapshot* snapshot() const { return snapshot_; }
+  /// Whether nothing was written since.
+  bool is_now() const;
+
+  /// A cursor that was given back: making one takes longer than most of what it is for. Null when
+  /// there is none. All of them are over the same family.
+  std::unique_ptr<Snapshot::Cursor::State> take_cursor();
+  void give_back(std::unique_ptr<Snapshot::Cursor::State> cursor);
+
+ private:
+  rocksdb::DB& db_;
+  const rocksdb::Snapshot* const snapshot_;
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<Snapshot::Cursor::State>> idle_;
+};
+
+/// The moment that brief readers share for as long as nothing is written. Thread-safe.
+class LatestMoment {
+ public:
+  std::shared_ptr<Moment> of(rocksdb::DB& db) {
+    std::shared_ptr<Moment> old;  // Goes after the lock.
+    std::lock_guard lock(mutex_);
+    if (!moment_ || !moment_->is_now()) old = std::exchange(moment_, std::make_shared<Moment>(db));
+    return moment_;
+  }
+  /// It is over, or keeps tables that have been replaced. Whoever has it goes on with it.
+  void forget() {
+    std::shared_ptr<Moment> old;
+    std::lock_guard lock(mutex_);
+    old.swap(moment_);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::shared_ptr<Moment> moment_;
+};
+
+struct Store::Handle {
+  Handle(std::size_t version_bytes, std::shared_ptr<LatestMoment> latest_moment);
+  ~Handle();
+
+  rocksdb::ColumnFamilyHandle* family(Family which) const {
+    return families[static_cast<std::size_t>(which)];
+  }
+
+  std::unique_ptr<rocksdb::DB> db;
+  /// Of `log`, whose values never change. Not kept across reopening: what was promised and not
+  /// stored may come again with another value.
+  ValueCache versions;
+  const std::shared_ptr<LatestMoment> latest;
+  std::array<rocksdb::ColumnFamilyHandle*, kFamilyCount> families{};
+  rocksdb::ColumnFamilyHandle* default_family = nullptr;
+  /// True once it is closed, and not only about to be. Shared with whoever waits for that.
+  std::shared_ptr<std::atomic<bool>> closed = std::make_shared<std::atomic<bool>>(false);
+};
+
+}  // namespace orrery::storage
