@@ -4,6 +4,8 @@ SHELL := /bin/bash
 .PHONY: serve build test asan tsan bench crash feed-torture query-torture processor-torture chaos fuzz format tidy packages npm clean
 
 JOBS ?= $(shell nproc)
+# Some tests mostly wait, for documents to expire or for a browser: one more than there are processors.
+TEST_JOBS ?= $(shell echo $$(($(JOBS) + 1)))
 CMAKE_ARGS := -DCMAKE_CXX_COMPILER_LAUNCHER=ccache
 export CCACHE_SLOPPINESS := pch_defines,time_macros
 CTEST := ctest --output-on-failure --no-tests=error
@@ -20,7 +22,7 @@ build: packages
 test: packages npm
 	cmake --preset release $(CMAKE_ARGS) > /dev/null
 	cmake --build build -j $(JOBS)
-	cd build && $(CTEST) -j $(JOBS) $(if $(ONLY),-R '$(ONLY)')
+	cd build && $(CTEST) -j $(TEST_JOBS) $(if $(ONLY),-R '$(ONLY)')
 
 # The unit and contract tests under sanitizers.
 asan: packages

@@ -32,7 +32,8 @@ target_link_libraries(orrery_options INTERFACE
   Boost::headers fmt::fmt nlohmann_json::nlohmann_json Threads::Threads)
 
 # Asio, and the coroutine machinery that comes with it, is most of what a translation unit costs
-# to compile. It is parsed once for all modules.
+# to compile; after it come the headers of libraries that are one large header each. They are parsed
+# once for all modules.
 add_library(orrery_pch OBJECT cmake/pch.cc)
 target_link_libraries(orrery_pch PUBLIC orrery_options)
 target_precompile_headers(orrery_pch PRIVATE cmake/pch.h)
