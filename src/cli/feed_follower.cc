@@ -29,7 +29,7 @@ bool is_etag(std::string_view text) {
          (!text.empty() && std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; }));
 }
 
-std::string quoted(std::string_view etag) {
+std::string as_etag(std::string_view etag) {
   return etag.starts_with('"') ? std::string(etag) : fmt::format("\"{}\"", etag);
 }
 
@@ -73,7 +73,7 @@ Result<> FeedFollower::fix_start() {
     return {};
   }
   if (is_etag(choice_.from)) {
-    position_ = quoted(choice_.from);
+    position_ = as_etag(choice_.from);
     fixed_ = true;
     return {};
   }

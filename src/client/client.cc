@@ -49,7 +49,7 @@ Response<DatabaseProperties> CosmosClient::create_database(std::string_view id,
                                                            const CreateOptions& options) const {
   Call call{.method = "POST", .type = "dbs", .link = "", .list = true};
   call.headers.emplace_back(headers::kContentType.text, "application/json");
-  call.body = R"({"id":)" + quoted(segment(id, "database")) + "}";
+  call.body = R"({"id":)" + json_string(segment(id, "database")) + "}";
   call.writes = true;
   call.repeatable = false;
   if (options.throughput) add_throughput(call.headers, *options.throughput);

@@ -34,7 +34,7 @@ FoundOffer find_offer(Pipeline& pipeline, const std::string& resource_rid,
                       const RequestOptions& options) {
   Call call{.type = "offers", .link = "", .list = true};
   turn_into_query(call, Query("SELECT * FROM root r WHERE r.offerResourceId = @rid",
-                              {{"@rid", quoted(resource_rid)}}));
+                              {{"@rid", json_string(resource_rid)}}));
   ListOptions list_options;
   static_cast<RequestOptions&>(list_options) = options;
   FoundOffer found;

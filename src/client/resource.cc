@@ -40,7 +40,7 @@ std::string key_header(Pipeline& pipeline, const std::string& container, const P
   return key_json(*pipeline.routing(container, options), key);
 }
 
-std::string quoted(std::string_view text) {
+std::string json_string(std::string_view text) {
   std::string out;
   json::append_quoted(out, text);
   return out;

@@ -36,7 +36,7 @@ std::string key_header(Pipeline& pipeline, const std::string& container, const P
                        const RequestOptions& options);
 
 /// `text` as a JSON string.
-std::string quoted(std::string_view text);
+std::string json_string(std::string_view text);
 
 /// What the body of an answer says. Refers to it. Throws CosmosException when it is no JSON object.
 json::Value body_of(const Answer& answer);

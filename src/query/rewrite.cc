@@ -10,7 +10,7 @@
 namespace orrery::query {
 namespace {
 
-std::string quoted(std::string_view name) {
+std::string quoted_name(std::string_view name) {
   std::string text;
   json::append_quoted(text, name);
   return text;
@@ -33,7 +33,7 @@ std::string object_of(const Selection& selection, Print print_item) {
   std::string text = "{";
   for (const Selection::Item& item : selection.items) {
     if (text.size() > 1) text += ", ";
-    text += quoted(item.name) + ": " + print_item(*item.expression);
+    text += quoted_name(item.name) + ": " + print_item(*item.expression);
   }
   return text + '}';
 }
