@@ -166,7 +166,7 @@ class PathSet::Pass {
 
 void PathSet::read(const Value& document, std::span<Value> found) const {
   ORRERY_ASSERT(found.size() == size_);
-  std::ranges::fill(found, Value());
+  for (Value& value : found) value = Value();
   if (size_ == 0) return;
   Pass pass(*this, document, found);
   if (const auto text = document.text()) {

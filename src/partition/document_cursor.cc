@@ -140,8 +140,8 @@ Result<std::optional<Candidate>> find_by_id(const storage::Snapshot& snapshot,
 class DocumentCursor::Way {
  public:
   virtual ~Way() = default;
-  /// The next version; nothing at the end.
-  virtual Result<std::optional<VersionRecord>> step() = 0;
+  /// Puts the next version into `record`. False at the end.
+  virtual Result<bool> step(VersionRecord& record) = 0;
 };
 
 /// Those that are close together are stepped to, others are read several at a time.
@@ -153,15 +153,16 @@ class DocumentCursor::OverCandidates final : public Way {
     if (are_close()) reader_.emplace(snapshot, partition, storage::Snapshot::Access::Point);
   }
 
-  Result<std::optional<VersionRecord>> step() override {
-    if (at_ == candidates_.size()) return std::optional<VersionRecord>();
+  Result<bool> step(VersionRecord& record) override {
+    if (at_ == candidates_.size()) return false;
     if (reader_) {
-      ORRERY_TRY(const auto record, reader_->at(candidates_[at_++].position));
-      return std::optional(record);
+      ORRERY_TRY(record, reader_->at(candidates_[at_++].position));
+      return true;
     }
     if (place_ == batch_.size()) ORRERY_TRY(read_batch());
     ++at_;
-    return std::optional(batch_[place_++]);
+    record = batch_[place_++];
+    return true;
   }
 
  private:
@@ -198,16 +199,17 @@ class DocumentCursor::InLog final : public Way {
   InLog(const storage::Snapshot& snapshot, std::string_view begin, std::string_view end)
       : cursor_(snapshot.cursor(Family::Log, begin, end, storage::Snapshot::Access::Scan)) {}
 
-  Result<std::optional<VersionRecord>> step() override {
+  Result<bool> step(VersionRecord& record) override {
     if (has_begun_) cursor_.next();
     has_begun_ = true;
     if (!cursor_.valid()) {
       ORRERY_TRY(cursor_.status());
-      return std::optional<VersionRecord>();
+      return false;
     }
-    const auto record = VersionRecord::parse(cursor_.value());
-    ORRERY_ASSERT(record.has_value());
-    return record;
+    const auto parsed = VersionRecord::parse(cursor_.value());
+    ORRERY_ASSERT(parsed.has_value());
+    record = *parsed;
+    return true;
   }
 
  private:
@@ -226,19 +228,19 @@ class DocumentCursor::ByNumber final : public Way {
                                  rid_key_after(partition, last))),
         versions_(snapshot, partition, storage::Snapshot::Access::Scan) {}
 
-  Result<std::optional<VersionRecord>> step() override {
-    if (own_) return own_->step();
+  Result<bool> step(VersionRecord& record) override {
+    if (own_) return own_->step(record);
     if (has_begun_) numbers_.next();
     has_begun_ = true;
     if (!numbers_.valid()) {
       ORRERY_TRY(numbers_.status());
-      return std::optional<VersionRecord>();
+      return false;
     }
     const auto position = storage::parse_position_value(numbers_.value());
     ORRERY_ASSERT(position.has_value());
-    ORRERY_TRY(const auto record, versions_.at(*position));
+    ORRERY_TRY(record, versions_.at(*position));
     if (filter_.partition_key && filter_.epks) ORRERY_TRY(judge(record));
-    return std::optional(record);
+    return true;
   }
 
  private:
@@ -317,10 +319,9 @@ DocumentCursor DocumentCursor::over(const storage::Snapshot& snapshot, Partition
 
 bool DocumentCursor::step() {
   if (!status_) return false;
-  const auto record = way_->step();
-  if (!record) status_ = Error(record.error());
-  if (!record || !*record) return false;
-  record_ = **record;
+  const auto found = way_->step(record_);
+  if (!found) status_ = Error(found.error());
+  if (!found || !*found) return false;
   ++looked_at_;
   return true;
 }

@@ -210,6 +210,9 @@ struct FromItem {
   std::string alias;
   bool has_alias = false;  ///< whether it is written
   std::size_t source = 0;  ///< of the frame; set by bind
+
+  /// Whether it is the document of a whole query: the first source, there from the beginning.
+  bool is_document() const { return source == 0; }
 };
 
 /// The number of a TOP, OFFSET or LIMIT.

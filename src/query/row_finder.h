@@ -20,6 +20,7 @@ class RowFinder {
 
  private:
   const Query& tree_;
+  const bool is_document_the_row_;  // There is a WHERE, and nothing else in FROM.
   Frame frame_;
 };
 

@@ -110,9 +110,10 @@ rocksdb::ColumnFamilyOptions family_options(Family family,
   options.level_compaction_dynamic_level_bytes = true;
   options.compression = rocksdb::kLZ4Compression;
   if (family == Family::Log) {
-    // Bodies, read in long scans, and one here and one there by queries: the smaller the block, the
-    // less is unpacked for one of them. Every key is known to be there before it is asked for.
-    table.block_size = 8 << 10;
+    // Bodies, read in long scans, and one here and one there by queries. A scan pays for each
+    // block, a single read for what else is in one. Every key is known to be there before it is
+    // asked for.
+    table.block_size = 32 << 10;
     options.write_buffer_size = 32 << 20;
     options.target_file_size_base = 64 << 20;
     options.max_bytes_for_level_base = 256 << 20;
