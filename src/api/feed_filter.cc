@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "api/query_request.h"
 #include "json/value.h"
 #include "protocol/headers.h"
 #include "protocol/resource_path.h"
@@ -27,16 +28,19 @@ class FeedFilter final : public feed::ItemFilter {
              std::optional<query::Projection> shown)
       : alias_count_(alias_count), wanted_(std::move(wanted)), shown_(std::move(shown)) {}
 
-  Decision decide(std::string_view current, std::string_view previous,
-                  std::string& instead) const override {
+  Result<Decision> decide(std::string_view current, std::string_view previous,
+                          std::string& instead) const override {
     const std::array<json::Value, 2> documents = {value_of(current.empty() ? "{}" : current),
                                                   value_of(previous)};
     const std::span<const json::Value> named(documents.data(), alias_count_);
-    if (wanted_ && !wanted_->matches(named)) return Decision::Skip;
+    if (wanted_) {
+      ORRERY_TRY(const bool is_wanted, wanted_->is_true_of(named));
+      if (!is_wanted) return Decision::Skip;
+    }
     if (!shown_ || shown_->is_star()) return Decision::Keep;
+    ORRERY_TRY(const bool is_made, shown_->show(instead, named));
     // What would be larger than a page is not made; the item is shown whole, rather than lost.
-    if (!shown_->append_object(instead, named)) return Decision::Keep;
-    return Decision::Replace;
+    return is_made ? Decision::Replace : Decision::Keep;
   }
 
  private:
@@ -69,13 +73,14 @@ Result<std::unique_ptr<const feed::ItemFilter>> feed_filter(const Context& conte
   if (!filter && !select) return std::unique_ptr<const feed::ItemFilter>();
   const std::size_t alias_count = mode == feed::Mode::AllVersions ? 2 : 1;
   const std::span<const std::string_view> aliases(kAliases.data(), alias_count);
+  const query::Settings settings = query_settings(context.container->definition);
   std::optional<query::Predicate> wanted;
   std::optional<query::Projection> shown;
   if (filter) {
-    ORRERY_TRY(wanted, query::Predicate::parse(*filter, aliases));
+    ORRERY_TRY(wanted, query::Predicate::parse(*filter, aliases, settings));
   }
   if (select) {
-    ORRERY_TRY(shown, query::Projection::parse(*select, aliases, "_lsn"));
+    ORRERY_TRY(shown, query::Projection::parse(*select, aliases, "_lsn", settings));
   }
   return std::make_unique<const FeedFilter>(alias_count, std::move(wanted), std::move(shown));
 }

@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -17,12 +18,12 @@ using Decision = feed::ItemFilter::Decision;
 class FeedFilterTest : public testing::Test {
  protected:
   std::unique_ptr<const feed::ItemFilter> filter(feed::Mode mode = feed::Mode::Latest) {
-    auto made = feed_filter(request.context(), mode);
+    auto made = feed_filter(request.context(container), mode);
     EXPECT_TRUE(made) << made.error().message();
     return made ? std::move(*made) : nullptr;
   }
   std::string refusal(feed::Mode mode = feed::Mode::Latest) {
-    const auto made = feed_filter(request.context(), mode);
+    const auto made = feed_filter(request.context(container), mode);
     EXPECT_FALSE(made);
     if (made) return "";
     EXPECT_EQ(made.error().code(), ErrorCode::BadRequest);
@@ -32,7 +33,9 @@ class FeedFilterTest : public testing::Test {
   static std::string shown(const feed::ItemFilter& filter, std::string_view current,
                            std::string_view previous = "") {
     std::string instead;
-    switch (filter.decide(current, previous, instead)) {
+    const auto decision = filter.decide(current, previous, instead);
+    if (!decision) return decision.error().message();
+    switch (*decision) {
       case Decision::Skip:
         return "";
       case Decision::Keep:
@@ -44,6 +47,7 @@ class FeedFilterTest : public testing::Test {
   }
 
   TestRequest request{"GET", "/dbs/d/colls/c/docs"};
+  std::shared_ptr<const catalog::Container> container = test_container(kHashKey);
 };
 
 TEST_F(FeedFilterTest, WithoutHeadersThereIsNone) { EXPECT_EQ(filter(), nullptr); }
@@ -95,6 +99,34 @@ TEST_F(FeedFilterTest, WhatAVersionWasIsOnlyKnownInAllVersions) {
   EXPECT_EQ(shown(*made, R"({"n":2})"), "");
   EXPECT_EQ(shown(*made, "", R"({"n":2})"), "");
   EXPECT_THAT(refusal(), HasSubstr("Identifier 'p' could not be resolved."));
+}
+
+TEST_F(FeedFilterTest, ItObeysTheContainersDefinition) {
+  container = test_container(
+      kHashKey +
+      R"(,"computedProperties":[{"name":"low","query":"SELECT VALUE LOWER(c.name) FROM c"}])"
+      R"(,"geospatialConfig":{"type":"Geometry"})");
+  request
+      .header(headers::kFeedFilter,
+              "c.low = 'sun' AND ST_DISTANCE(c.p, {'type':'Point','coordinates':[1,0]}) < 1.5")
+      .header(headers::kFeedSelect, "c.low");
+  const auto made = filter();
+  ASSERT_NE(made, nullptr);
+  const auto at = [](std::string_view name, std::string_view x) {
+    return fmt::format(R"({{"name":"{}","p":{{"type":"Point","coordinates":[{},0]}}}})", name, x);
+  };
+  EXPECT_EQ(shown(*made, at("SUN", "0")), R"({"low":"sun"})");
+  EXPECT_EQ(shown(*made, at("SUN", "3")), "");
+  EXPECT_EQ(shown(*made, at("MOON", "0")), "");
+}
+
+TEST_F(FeedFilterTest, WhatCannotBeShownIsAnError) {
+  request.header(headers::kFeedFilter, "c.n > 0").header(headers::kFeedSelect, "1 / c.z AS x");
+  const auto made = filter();
+  ASSERT_NE(made, nullptr);
+  EXPECT_EQ(shown(*made, R"({"n":1,"z":1})"), R"({"x":1})");
+  EXPECT_THAT(shown(*made, R"({"n":1,"z":0})"), HasSubstr("cannot be represented in JSON"));
+  EXPECT_EQ(shown(*made, R"({"n":0,"z":0})"), "");
 }
 
 TEST_F(FeedFilterTest, ATextThatDoesNotParseIsRefusedWithItsPlace) {

@@ -100,6 +100,8 @@ std::string shape_of(const Context& context, const ChangeFeedRequest& request) {
   for (const auto* range : request.ranges(*context.container)) {
     fmt::format_to(std::back_inserter(shape), " {}", range->partition->number().value);
   }
+  // What a filter means depends on the container's definition.
+  if (page.filter != nullptr) shape.append(" ").append(context.container->etag().text());
   for (const HeaderName name : {headers::kPartitionKey, headers::kStartEpk, headers::kEndEpk,
                                 headers::kFeedFilter, headers::kFeedSelect}) {
     shape.append("\n").append(context.header(name));

@@ -451,7 +451,9 @@ http::SharedText FeedStream::last_word(const Error& error) {
       return say_gone();
     case ErrorCode::BadRequest:
       // It was right when it began: history has been trimmed under a reader that is too slow.
-      return say_lagging(error);
+      if (request_.page.filter == nullptr) return say_lagging(error);
+      // Or its filter cannot decide about a document: whoever comes back is told which it is.
+      [[fallthrough]];
     default:
       // The reader comes back with the last id that it has.
       diagnostics::warning("a stream of changes ends: {} (activity {})", error.message(),

@@ -103,6 +103,20 @@ std::vector<IndexSpec> helpful_indexes(const QueryAccess& access,
   return helpful;
 }
 
+std::vector<IndexSpec> helpful_within_key(std::vector<IndexSpec> helpful,
+                                          const PartitionKeyDefinition& key) {
+  std::vector<IndexSpec> of_key;
+  for (const auto& names : key.paths) {
+    IndexPath path;
+    for (const std::string& name : names) path.steps.push_back({.name = name});
+    of_key.push_back(IndexSpec::single(std::move(path)));
+  }
+  std::erase_if(helpful, [&](const IndexSpec& spec) {
+    return std::ranges::find(of_key, spec) != of_key.end();
+  });
+  return helpful;
+}
+
 std::vector<IndexSpec> potential_indexes(const QueryAccess& access,
                                          const ContainerDefinition& definition) {
   std::vector<IndexSpec> potential;

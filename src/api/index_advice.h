@@ -14,6 +14,11 @@ namespace orrery::api {
 std::vector<IndexSpec> helpful_indexes(const query::QueryAccess& access,
                                        const ContainerDefinition& definition);
 
+/// Those of `helpful` that also help a query of a single partition key: not one over a path of the
+/// key alone, where all its documents have the same value.
+std::vector<IndexSpec> helpful_within_key(std::vector<IndexSpec> helpful,
+                                          const PartitionKeyDefinition& key);
+
 /// Indexes that would have helped more, if the policy were to name them: paths that it excludes,
 /// and a composite one for several conditions, or for conditions and an order.
 std::vector<IndexSpec> potential_indexes(const query::QueryAccess& access,

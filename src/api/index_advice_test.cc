@@ -1,12 +1,17 @@
 #include "api/index_advice.h"
 
+#include <cstdint>
+#include <initializer_list>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "api/query_reports.h"
+#include "protocol/resource_path.h"
 #include "query/prepared.h"
 
 namespace orrery::api {
@@ -83,6 +88,18 @@ TEST(HelpfulIndexesTest, OnlyWhatThePolicyAllows) {
               ElementsAre("/a ASC,/b DESC", "/a", "/b"));
 }
 
+TEST(HelpfulIndexesTest, NotOverThePathsOfAKeyWhereThereIsOnlyOne) {
+  PartitionKeyDefinition key;
+  key.paths = {{"a", "b c"}, {"d"}};
+  std::vector<IndexSpec> all;
+  for (const char* text : {R"(/a/"b c")", "/n", "/d", "/d ASC,/n ASC", "/d SPATIAL"}) {
+    all.push_back(IndexSpec::parse(text).value());
+  }
+  std::vector<std::string> left;
+  for (const IndexSpec& spec : helpful_within_key(all, key)) left.push_back(spec.text());
+  EXPECT_THAT(left, ElementsAre("/n", "/d ASC,/n ASC", "/d SPATIAL"));
+}
+
 TEST(PotentialIndexesTest, PathsThatThePolicyExcludes) {
   constexpr std::string_view kPolicy =
       R"({"includedPaths":[{"path":"/*"}],"excludedPaths":[{"path":"/secret/*"}]})";
@@ -109,6 +126,69 @@ TEST(PotentialIndexesTest, NoneWhereThePolicyListsOne) {
       R"({"compositeIndexes":[[{"path":"/a"},{"path":"/b","order":"descending"}]]})";
   EXPECT_THAT(potential("SELECT * FROM c WHERE c.a = 1 ORDER BY c.b DESC", kPolicy), IsEmpty());
   EXPECT_THAT(potential("SELECT * FROM c WHERE c.a = 1 AND c.b > 2", kPolicy), IsEmpty());
+}
+
+// ── what is told of them ─────────────────────────────────────────────────────────────────────────
+
+std::vector<IndexSpec> many_indexes() {
+  std::vector<IndexSpec> specs;
+  for (int i = 0; i < 2000; ++i) {
+    specs.push_back(IndexSpec::parse("/property" + std::to_string(i)).value());
+  }
+  return specs;
+}
+
+Json explained(const QueryPage& page, const std::vector<IndexSpec>& helpful) {
+  const auto query = query::PreparedQuery::prepare("SELECT * FROM c", {}, {});
+  EXPECT_TRUE(query);
+  const std::string header = explanation(page, **query, helpful, {}, {});
+  EXPECT_LE(header.size(), kReportBytesMax);
+  return Json::parse(percent_decode(header).value());
+}
+
+RangeReport found_by(std::uint32_t range, std::vector<std::string> indexes) {
+  RangeReport report{.range = RangeId{range}, .walk = {}, .rows = 1};
+  report.walk.way = indexes.empty() ? WalkReport::Way::Scan : WalkReport::Way::Index;
+  report.walk.indexes = std::move(indexes);
+  return report;
+}
+
+TEST(IndexReportsTest, FitIntoAHeader) {
+  for (const IndexUse& use : {IndexUse{many_indexes(), {}}, IndexUse{{}, many_indexes()}}) {
+    EXPECT_LE(index_metrics_base64(use).size(), kReportBytesMax);
+    EXPECT_LE(index_metrics_v2(use).size(), kReportBytesMax);
+    EXPECT_GT(index_metrics_v2(use).size(), kReportBytesMax / 4);
+  }
+  QueryPage page;
+  page.ranges.push_back(found_by(0, {}));
+  const Json told = explained(page, many_indexes());
+  EXPECT_GT(told["helpful"].size(), 10u);
+  EXPECT_EQ(told["ranges"].size(), 1u);
+  EXPECT_FALSE(told.contains("rangesLeftOut"));
+}
+
+TEST(IndexReportsTest, SayOfHowManyRangesTheyDoNotTell) {
+  QueryPage page;
+  for (std::uint32_t i = 0; i < 1000; ++i) page.ranges.push_back(found_by(i, {}));
+  const Json told = explained(page, {});
+  EXPECT_GT(told["ranges"].size(), 10u);
+  EXPECT_EQ(told["ranges"].size() + told["rangesLeftOut"].get<std::size_t>(), 1000u);
+}
+
+TEST(IndexReportsTest, ProposeNothingThatHasServed) {
+  const auto specs = [](std::initializer_list<const char*> texts) {
+    std::vector<IndexSpec> list;
+    for (const char* text : texts) list.push_back(IndexSpec::parse(text).value());
+    return list;
+  };
+  QueryPage page;
+  page.ranges.push_back(found_by(0, {"/id"}));
+  EXPECT_TRUE(explained(page, specs({"/id", "/p"}))["helpful"].empty()) << "found by its name";
+  page.ranges[0] = found_by(0, {"/a"});
+  EXPECT_EQ(explained(page, specs({"/a", "/b"}))["helpful"], Json::array({"/b"}));
+  page.ranges.push_back(found_by(1, {}));
+  EXPECT_EQ(explained(page, specs({"/a", "/b"}))["helpful"], Json::array({"/a", "/b"}))
+      << "one range had to do without";
 }
 
 }  // namespace

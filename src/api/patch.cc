@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "api/document_request.h"
+#include "api/query_request.h"
 #include "json/patch.h"
 #include "json/value.h"
 #include "protocol/resource_body.h"
@@ -56,10 +57,13 @@ class DocumentPatch {
 
   Result<partition::NewVersion> apply(std::string_view text) const {
     json::Value document = json::Value::of_checked(text);
-    if (condition_ && !condition_->matches(document)) {
-      return Error(ErrorCode::PreconditionFailed,
-                   "One of the specified pre-condition is not met. The condition of the patch does "
-                   "not hold for the document.");
+    if (condition_) {
+      ORRERY_TRY(const bool holds, condition_->is_true_of(document));
+      if (!holds) {
+        return Error(ErrorCode::PreconditionFailed,
+                     "One of the specified pre-condition is not met. The condition of the patch "
+                     "does not hold for the document.");
+      }
     }
     const ContainerDefinition& definition = container_->definition;
     ORRERY_TRY(patch_.check_paths(
@@ -82,12 +86,14 @@ class DocumentPatch {
   std::optional<query::Predicate> condition_;
 };
 
-Result<std::optional<query::Predicate>> read_condition(const json::Value& body) {
+Result<std::optional<query::Predicate>> read_condition(const json::Value& body,
+                                                       const ContainerDefinition& definition) {
   const json::Value condition = body.member("condition");
   if (condition.is_undefined() || condition.is_null()) return std::optional<query::Predicate>();
   if (!condition.is_string()) return bad_request("'condition' of a patch must be a string.");
   std::string buffer;
-  ORRERY_TRY(auto predicate, query::Predicate::parse_condition(condition.as_string(buffer)));
+  ORRERY_TRY(auto predicate, query::Predicate::parse_condition(condition.as_string(buffer),
+                                                               query_settings(definition)));
   return std::optional(std::move(predicate));
 }
 
@@ -100,7 +106,7 @@ Result<Change> read_patch(const catalog::ContainerPtr& container, std::string_vi
         "The body of a patch must be an object with 'operations', or an array of operations.");
   }
   ORRERY_TRY(auto patch, json::Patch::parse(value.is_array() ? value : value.member("operations")));
-  ORRERY_TRY(auto condition, read_condition(value));
+  ORRERY_TRY(auto condition, read_condition(value, container->definition));
   auto made =
       std::make_shared<const DocumentPatch>(container, std::move(patch), std::move(condition));
   return Change([made](std::string_view text) { return made->apply(text); });

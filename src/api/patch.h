@@ -10,10 +10,10 @@
 
 namespace orrery::api {
 
-/// As partition::Write::change. PreconditionFailed when the patch's condition does not hold,
-/// BadRequest when an operation cannot be done or touches what may not be patched (`id`, system
-/// properties, the partition key), RequestTooLarge when the document would become too large; in
-/// this order.
+/// As partition::Write::change. PreconditionFailed when the patch's condition does not hold, or the
+/// error that query::Predicate::is_true_of has; BadRequest when an operation cannot be done or
+/// touches what may not be patched (`id`, system properties, the partition key), RequestTooLarge
+/// when the document would become too large; in this order.
 using Change = std::function<Result<partition::NewVersion>(std::string_view text)>;
 
 /// Reads `{"operations":[…],"condition":"from c where …"}`, or only the array. BadRequest when it

@@ -34,7 +34,7 @@ std::vector<Stretch> stretches_from(const ReadFeedPosition& at, const catalog::R
   };
   if (at.after != DocumentNumber{}) {
     add(at.range_max.value_or(map.owner_of(at.range_min).epks.max), at.after);
-    if (at.rest) add(at.rest->max, at.rest->after);
+    for (const ReadFeedPosition::Rest& rest : at.rests) add(rest.max, rest.after);
   }
   add(Epk::max(), DocumentNumber{});
   return stretches;
@@ -60,11 +60,7 @@ ReadFeedPosition position_in(const std::vector<Piece>& pieces, std::size_t at,
                              DocumentNumber last) {
   ReadFeedPosition position{pieces[at].epks.min, last, pieces[at].epks.max, {}};
   for (std::size_t i = at + 1; i < pieces.size() && pieces[i].after != DocumentNumber{}; ++i) {
-    // A token holds one rest. Where there are more, some documents come again, and none is left
-    // out.
-    const auto after =
-        position.rest ? std::min(position.rest->after, pieces[i].after) : pieces[i].after;
-    position.rest = ReadFeedPosition::Rest{pieces[i].epks.max, after};
+    position.rests.push_back({pieces[i].epks.max, pieces[i].after});
   }
   return position;
 }

@@ -27,6 +27,8 @@ namespace orrery::api::documents {
 namespace {
 
 constexpr std::uint32_t kPageDefault = 1000;
+/// Longer texts, and lists of parameters, are understood by another thread.
+constexpr std::size_t kBodyBytesMaxOnLoop = 16 << 10;
 constexpr std::chrono::seconds kIndexWaitMax{60};
 constexpr std::chrono::milliseconds kIndexWaitStep{5};
 
@@ -48,10 +50,10 @@ Result<AccessChoice> access_choice(const Context& context) {
                            value.substr(0, 40)));
 }
 
-/// A query, and the key that its WHERE pins where the request names no part of the container.
+/// A query, and what its WHERE pins where the request names no part of the container.
 struct Understood {
   query::PreparedQueryPtr query;
-  std::optional<PartitionKey> pinned_key;
+  query::KeyPin pin;
 };
 
 Result<Understood> understand(const Context& context, const catalog::Container& container,
@@ -59,8 +61,8 @@ Result<Understood> understand(const Context& context, const catalog::Container& 
   ORRERY_TRY(auto tree, query::parse_query(body.text));
   Understood understood;
   if (!has_target(context)) {
-    understood.pinned_key =
-        query::pinned_key(*tree, body.parameters, container.definition.partition_key(), settings);
+    understood.pin =
+        query::key_pin(*tree, body.parameters, container.definition.partition_key(), settings);
   }
   ORRERY_TRY(understood.query,
              query::PreparedQuery::prepare(std::move(tree), body.text, body.parameters, settings));
@@ -68,19 +70,24 @@ Result<Understood> understand(const Context& context, const catalog::Container& 
 }
 
 /// The part of the container that the query is about: as the request says, or by the key that WHERE
-/// pins, or all of it if the request allows that.
+/// pins, or the first range where it finds nothing anyway, or all of it if the request allows that.
 Result<FeedScope> query_scope(Context& context, const catalog::Container& container,
                               const Understood& understood) {
   const auto& definition = container.definition.partition_key();
   if (has_target(context) || definition.paths.empty() || !understood.query->reads_documents()) {
     return feed_scope(context, container);
   }
-  if (const auto& key = understood.pinned_key) {
+  if (const auto& key = understood.pin.key) {
     KeyPlace place = place_of(container.definition, *key);
     FeedScope scope;
     scope.ranges.push_back(&route(context, place.epk));
     scope.partition_key = std::move(place.canonical);
     scope.epks = effective_key_range(definition, *key);
+    return scope;
+  }
+  if (understood.pin.finds_nothing) {
+    FeedScope scope;
+    scope.ranges.push_back(&route(context, Epk::min()));
     return scope;
   }
   ORRERY_TRY(const bool may_cross, context.flag(headers::kEnableCrossPartition));
@@ -295,9 +302,13 @@ Result<> add_reports(http::Response& response, const Context& context, const Que
   }
   ORRERY_TRY(const bool wants_explanation, context.flag(headers::kExplain));
   if (wants_explanation) {
+    auto missing = index_state(job).missing;
+    if (job.scope.partition_key) {
+      missing = helpful_within_key(std::move(missing), definition.partition_key());
+    }
     response.add(headers::kExplain.text,
-                 explanation(page, *job.query, index_state(job).missing,
-                             potential_indexes(job.access, definition), indexes_being_built(job)));
+                 explanation(page, *job.query, missing, potential_indexes(job.access, definition),
+                             indexes_being_built(job)));
   }
   return {};
 }
@@ -312,12 +323,52 @@ http::Response show(Context& context, const QueryJob& job, QueryPage& page) {
       query_page_charge(page.stats.documents, page.stats.document_bytes, page.rows.size());
   auto response = reply(context, 200, std::move(body));
   response.add(headers::kItemCount.text, page.count);
-  response.add(headers::kQueryExecutionInfo.text,
-               R"({"reverseRidEnabled":false,"reverseIndexScan":false})");
+  add_query_execution_info(response);
   add_container_paths(response, *job.container);
   add_head_headers(response, context, page.heads);
   if (page.next) response.add(headers::kContinuation.text, encode_continuation(*page.next));
   return response;
+}
+
+/// Whether understanding it may take longer than an event loop should.
+bool has_long_body(const Context& context) {
+  return context.request.body.size() > kBodyBytesMaxOnLoop;
+}
+
+/// All that is to be known before the first document is looked at.
+struct Ready {
+  QueryJob job;
+  QueryTimes times;
+  IndexState indexes;
+  std::optional<http::Response> refusal;
+};
+
+Result<Ready> make_ready(const Services& services, Context& context,
+                         const catalog::ContainerPtr& container, const query::Settings& settings) {
+  ORRERY_TRY(const auto body, parse_query_body(context));
+  const auto begun = Clock::now();
+  ORRERY_TRY(const auto understood, understand(context, *container, body, settings));
+  const auto compiled = Clock::now();
+  Ready ready;
+  ORRERY_TRY(ready.job, make_job(context, container, body, understood));
+  ready.times = {.compile = compiled - begun, .plan = Clock::now() - compiled};
+  ORRERY_TRY(ready.refusal, refusal_with_plan(services, context, body, ready.job, settings));
+  ready.indexes = index_state(ready.job);
+  return ready;
+}
+
+Result<std::string> make_plan(const Context& context, const catalog::Container& container) {
+  ORRERY_TRY(const auto body, parse_query_body(context));
+  const query::Settings settings = query_settings(container.definition);
+  query::PlanRequest request{.text = body.text,
+                             .parameters = body.parameters,
+                             .settings = settings,
+                             .definition = container.definition.partition_key(),
+                             .features = {}};
+  if (context.request.has_header(headers::kSupportedQueryFeatures)) {
+    request.features = context.header(headers::kSupportedQueryFeatures);
+  }
+  return query::make_plan(request);
 }
 
 /// The page, by another thread.
@@ -343,44 +394,40 @@ Async<http::Response> query(Services& services, Context& context) {
   ORRERY_CO_TRY(const auto container, find_container(services, context, ErrorCode::OwnerNotFound));
   ORRERY_CO_TRY(check_consistency(context));
   ORRERY_CO_TRY(context.flag(headers::kEnableScan));
-  ORRERY_CO_TRY(const auto body, parse_query_body(context));
-  const auto begun = Clock::now();
   const query::Settings settings = query_settings(container->definition);
-  ORRERY_CO_TRY(const auto understood, understand(context, *container, body, settings));
-  const auto compiled = Clock::now();
-  ORRERY_CO_TRY(auto job, make_job(context, container, body, understood));
-  const QueryTimes times{.compile = compiled - begun, .plan = Clock::now() - compiled};
-
-  ORRERY_CO_TRY(auto refusal, refusal_with_plan(services, context, body, job, settings));
-  if (refusal) co_return std::move(*refusal);
-  const IndexState indexes = index_state(job);
-  const bool is_short = is_quick(job, indexes);
+  const bool is_long = has_long_body(context);
+  std::optional<Ready> ready;
+  const auto make = [&] { return make_ready(services, context, container, settings); };
+  if (is_long) {
+    ORRERY_CO_TRY(ready, co_await run_blocking(services.scans, make));
+  } else {
+    ORRERY_CO_TRY(ready, make());
+  }
+  if (ready->refusal) co_return std::move(*ready->refusal);
+  const QueryJob& job = ready->job;
+  const bool is_short = is_quick(job, ready->indexes);
   std::optional<QueryPage> page;
-  if (is_short) page = page_at_once(services, job);
+  if (is_short && !is_long) page = page_at_once(services, job);
   if (!page) {
     ORRERY_CO_TRY(page, co_await page_elsewhere(services, context, job, settings, is_short));
   }
   // Who wants no index is no reason to build one.
   const bool may_use_indexes = job.choice != AccessChoice::Scan;
-  if (may_use_indexes && !indexes.missing.empty()) advise(services, job, *page);
+  if (may_use_indexes && !ready->indexes.missing.empty()) advise(services, job, *page);
   auto response = show(context, job, *page);
-  ORRERY_CO_TRY(add_reports(response, context, job, *page, times));
+  ORRERY_CO_TRY(add_reports(response, context, job, *page, ready->times));
   co_return response;
 }
 
 Async<http::Response> query_plan(Services& services, Context& context) {
   ORRERY_CO_TRY(const auto container, find_container(services, context, ErrorCode::OwnerNotFound));
-  ORRERY_CO_TRY(const auto body, parse_query_body(context));
-  const query::Settings settings = query_settings(container->definition);
-  query::PlanRequest request{.text = body.text,
-                             .parameters = body.parameters,
-                             .settings = settings,
-                             .definition = container->definition.partition_key(),
-                             .features = {}};
-  if (context.request.has_header(headers::kSupportedQueryFeatures)) {
-    request.features = context.header(headers::kSupportedQueryFeatures);
+  const auto make = [&] { return make_plan(context, *container); };
+  std::string plan;
+  if (has_long_body(context)) {
+    ORRERY_CO_TRY(plan, co_await run_blocking(services.scans, make));
+  } else {
+    ORRERY_CO_TRY(plan, make());
   }
-  ORRERY_CO_TRY(auto plan, query::make_plan(request));
   context.charge = kMetadataRead;
   auto response = reply(context, 200, std::move(plan));
   add_container_paths(response, *container);

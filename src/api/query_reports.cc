@@ -67,6 +67,44 @@ Json spec_texts(const std::vector<IndexSpec>& specs) {
   return texts;
 }
 
+/// The first half of it.
+template <typename List>
+void halve(List& list) {
+  list.erase(list.begin() + static_cast<std::ptrdiff_t>(list.size() / 2), list.end());
+}
+
+/// As much of the indexes as `encode` brings into a header.
+template <typename Encode>
+std::string report_of(IndexUse use, const Encode& encode) {
+  std::string text = encode(use);
+  while (text.size() > kReportBytesMax && !(use.utilized.empty() && use.potential.empty())) {
+    halve(use.utilized.size() > use.potential.size() ? use.utilized : use.potential);
+    text = encode(use);
+  }
+  return text;
+}
+
+/// The missing ones that would have helped the page: not those that have served all the same. Of
+/// one key documents are found by their ids without an index, and no other would find them sooner.
+std::vector<IndexSpec> still_helpful(std::vector<IndexSpec> helpful, const QueryPage& page) {
+  const auto has_served = [&](const IndexSpec& spec) {
+    const std::string text = spec.text();
+    bool is_read = false;
+    for (const RangeReport& range : page.ranges) {
+      if (range.walk.way == WalkReport::Way::Nothing) continue;
+      is_read = true;
+      const auto& indexes = range.walk.indexes;
+      if (std::ranges::find(indexes, text) == indexes.end()) return false;
+    }
+    return is_read;
+  };
+  const auto ids = IndexSpec::single({{{.name = "id", .is_element = false}}});
+  const bool is_by_id = std::ranges::find(helpful, ids) != helpful.end() && has_served(ids);
+  if (is_by_id) return {};
+  std::erase_if(helpful, has_served);
+  return helpful;
+}
+
 /// Whether most of the documents that a page has read were not wanted.
 bool reads_in_vain(const QueryPage& page) {
   constexpr std::uint64_t kWorthwhile = 10;
@@ -130,17 +168,21 @@ IndexUse index_use(const query::QueryAccess& access, const ContainerDefinition& 
 }
 
 std::string index_metrics_base64(const IndexUse& use) {
-  const Json metrics = {{"UtilizedSingleIndexes", indexes_v1(use.utilized, false)},
-                        {"PotentialSingleIndexes", indexes_v1(use.potential, false)},
-                        {"UtilizedCompositeIndexes", indexes_v1(use.utilized, true)},
-                        {"PotentialCompositeIndexes", indexes_v1(use.potential, true)}};
-  return base64_encode(metrics.dump(), Base64Alphabet::Standard);
+  return report_of(use, [](const IndexUse& told) {
+    const Json metrics = {{"UtilizedSingleIndexes", indexes_v1(told.utilized, false)},
+                          {"PotentialSingleIndexes", indexes_v1(told.potential, false)},
+                          {"UtilizedCompositeIndexes", indexes_v1(told.utilized, true)},
+                          {"PotentialCompositeIndexes", indexes_v1(told.potential, true)}};
+    return base64_encode(metrics.dump(), Base64Alphabet::Standard);
+  });
 }
 
 std::string index_metrics_v2(const IndexUse& use) {
-  const Json metrics = {{"UtilizedIndexes", indexes_v2(use.utilized)},
-                        {"PotentialIndexes", indexes_v2(use.potential)}};
-  return percent_encode_path(metrics.dump());
+  return report_of(use, [](const IndexUse& told) {
+    const Json metrics = {{"UtilizedIndexes", indexes_v2(told.utilized)},
+                          {"PotentialIndexes", indexes_v2(told.potential)}};
+    return percent_encode_path(metrics.dump());
+  });
 }
 
 std::string explanation(const QueryPage& page, const query::PreparedQuery& query,
@@ -156,13 +198,25 @@ std::string explanation(const QueryPage& page, const query::PreparedQuery& query
                       {"entriesRead", range.walk.entries_read},
                       {"rows", range.rows}});
   }
-  const Json explained = {
-      {"shape", name_of(query.shape())},
-      {"ranges", std::move(ranges)},
-      {"helpful", spec_texts(helpful)},
-      {"potential", reads_in_vain(page) ? spec_texts(potential) : Json::array()},
-      {"building", building}};
-  return percent_encode_path(explained.dump());
+  Json explained = {{"shape", name_of(query.shape())},
+                    {"ranges", std::move(ranges)},
+                    {"helpful", spec_texts(still_helpful(helpful, page))},
+                    {"potential", reads_in_vain(page) ? spec_texts(potential) : Json::array()},
+                    {"building", building}};
+  std::string text = percent_encode_path(explained.dump());
+  while (text.size() > kReportBytesMax) {
+    // Where there are most, one is missed least.
+    Json* longest = &explained["ranges"];
+    for (const char* name : {"helpful", "potential", "building"}) {
+      if (Json& list = explained[name]; list.size() > longest->size()) longest = &list;
+    }
+    if (longest->empty()) break;
+    halve(*longest);
+    const std::size_t told = explained["ranges"].size();
+    if (told < page.ranges.size()) explained["rangesLeftOut"] = page.ranges.size() - told;
+    text = percent_encode_path(explained.dump());
+  }
+  return text;
 }
 
 }  // namespace orrery::api

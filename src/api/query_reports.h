@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -25,12 +26,18 @@ struct IndexUse {
 };
 IndexUse index_use(const query::QueryAccess& access, const ContainerDefinition& definition);
 
-/// x-ms-cosmos-index-utilization, as it is asked for by either header.
+/// Of what is told of indexes in a header: clients refuse responses whose headers are much longer
+/// in all (Node: 16 KiB). What goes beyond is left out, the best is told first.
+inline constexpr std::size_t kReportBytesMax = 8000;
+
+/// x-ms-cosmos-index-utilization, as it is asked for by either header. Of kReportBytesMax at most.
 std::string index_metrics_base64(const IndexUse& use);
 std::string index_metrics_v2(const IndexUse& use);
 
-/// x-orrery-explain: how the page was made, as percent-encoded JSON. `potential` is told where the
-/// page has read much in vain.
+/// x-orrery-explain: how the page was made, as percent-encoded JSON of kReportBytesMax at most;
+/// `rangesLeftOut` says of how many ranges there was no room to tell. `helpful` are indexes that
+/// are missing in some range; they are told unless the page shows that it has done as well without.
+/// `potential` is told where the page has read much in vain.
 std::string explanation(const QueryPage& page, const query::PreparedQuery& query,
                         const std::vector<IndexSpec>& helpful,
                         const std::vector<IndexSpec>& potential,

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "api/pieces.h"
+#include "base/header_name.h"
 #include "json/sort_key.h"
 #include "protocol/headers.h"
 #include "protocol/index_path.h"
@@ -51,9 +52,15 @@ std::optional<std::vector<std::string_view>> plain_names(const std::vector<json:
 
 }  // namespace
 
+bool is_media_type(std::string_view content_type, std::string_view type) {
+  std::string_view name = content_type.substr(0, content_type.find(';'));
+  name = name.substr(0, name.find_last_not_of(" \t") + 1);
+  return equal_ignoring_case(name, type);
+}
+
 Result<QueryBody> parse_query_body(const Context& context) {
   QueryBody body;
-  if (context.header(headers::kContentType).starts_with("application/sql")) {
+  if (is_media_type(context.header(headers::kContentType), kSqlContent)) {
     body.text = context.request.body;
     return body;
   }
@@ -157,10 +164,11 @@ Result<QueryPosition> query_position(const Context& context, const query::Prepar
 Result<std::optional<QueryPosition>> resume_position(const json::Value& filter,
                                                      const query::PreparedQuery& query) {
   if (filter.is_undefined() || filter.is_null()) return std::optional<QueryPosition>();
+  // Rows that are not sorted have no place that values could name.
+  if (query.shape() != query::PreparedQuery::Shape::Ordered) return std::optional<QueryPosition>();
   const json::Value values = filter.member("value");
   const query::Query& tree = query.tree();
-  if (!values.is_array() || query.shape() != query::PreparedQuery::Shape::Ordered ||
-      values.size() > tree.order_by.size()) {
+  if (!values.is_array() || values.size() > tree.order_by.size()) {
     return Error(ErrorCode::BadRequest,
                  "resumeFilter must have a value for each item of the query's ORDER BY.");
   }

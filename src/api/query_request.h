@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "api/context.h"
 #include "base/result.h"
@@ -14,6 +15,11 @@
 #include "query/settings.h"
 
 namespace orrery::api {
+
+inline constexpr std::string_view kQueryContent = "application/query+json";
+inline constexpr std::string_view kSqlContent = "application/sql";
+/// Whether a content type is `type`, in any case and with any parameters: `; charset=utf-8`.
+bool is_media_type(std::string_view content_type, std::string_view type);
 
 struct QueryBody {
   std::string text;
@@ -38,7 +44,7 @@ Result<> check_order_by(const query::PreparedQuery& query, const ContainerDefini
 Result<QueryPosition> query_position(const Context& context, const query::PreparedQuery& query);
 
 /// `{"value":[…],"rid":…,"exclude":…}`: where a client that merges ranges goes on. Nothing when
-/// there is none. BadRequest when it does not fit the query.
+/// there is none, or the query is not ordered. BadRequest when it does not fit the order.
 Result<std::optional<QueryPosition>> resume_position(const json::Value& filter,
                                                      const query::PreparedQuery& query);
 

@@ -19,7 +19,7 @@ using Clock = std::chrono::steady_clock;
 using query::Execution;
 using query::PreparedQuery;
 
-/// The clock is looked at once in so many documents.
+/// The clock is looked at once in so many documents; after each one where a document may take long.
 constexpr std::size_t kDeadlineInterval = 64;
 /// A full page looks on for so many documents whether there is another row: most queries end here.
 constexpr std::size_t kLookAheadMax = 100;
@@ -83,6 +83,9 @@ class Run final : public SuspendedQuery {
 
   std::size_t memory() const override { return execution_.memory(); }
 
+  /// Whoever comes back for a page may want less of it.
+  void show_at_most(std::uint32_t rows) { execution_.show_at_most(rows); }
+
   /// Whether it would have had to look at the disk: then its rows are not all there are.
   bool has_missed() const { return snapshot_ && snapshot_->has_missed(); }
 
@@ -105,7 +108,9 @@ class Run final : public SuspendedQuery {
     pieces_ = from_beginning ? all_pieces(position().at, map, job_.scope)
                              : pieces_from(position().at, map, job_.scope);
     if (execution_.wants_remembering()) ORRERY_TRY(remember_pieces());
-    if (position().rows.cut_rows > 0) ORRERY_TRY(find_last_document());
+    const bool is_of_documents =
+        job_.query->shape() == PreparedQuery::Shape::Ordered && !job_.query->inner();
+    if (position().rows.cut_rows > 0 && is_of_documents) ORRERY_TRY(find_last_document());
     return {};
   }
 
@@ -121,17 +126,25 @@ class Run final : public SuspendedQuery {
       }
       ORRERY_TRY(walk->status());
     }
-    for (const DocumentNumber number : {position().rows.partial, position().rows.other_partial}) {
-      ORRERY_TRY(const auto begun, find_document(number));
-      if (begun) execution_.remember(*begun, number);
-    }
+    ORRERY_TRY(remember_partial(position().rows.partial));
+    for (const auto& other : position().rows.others) ORRERY_TRY(remember_partial(other));
+    return {};
+  }
+
+  Result<> remember_partial(const RowPosition::Partial& partial) {
+    ORRERY_TRY(const auto begun, find_document(partial.number));
+    if (begun) execution_.remember(*begun, partial.number);
     return {};
   }
 
   /// A sort key that was too long for the token stands in the document of the last row.
   Result<> find_last_document() {
-    ORRERY_TRY(const auto last, find_document(position().rows.partial));
-    if (last) execution_.resume_at(*last);
+    ORRERY_TRY(const auto last, find_document(position().rows.partial.number));
+    if (last) {
+      execution_.resume_at(*last);
+    } else {
+      execution_.forget_cut_rows();
+    }
     return {};
   }
 
@@ -180,7 +193,9 @@ class Run final : public SuspendedQuery {
 
   /// The query that says which documents are wanted.
   const PreparedQuery& reader() const {
-    return job_.query->inner() ? *job_.query->inner() : *job_.query;
+    const PreparedQuery* query = job_.query.get();
+    while (query->inner()) query = query->inner().get();
+    return *query;
   }
 
   Result<> read_pieces(const std::function<bool()>& is_cancelled) {
@@ -254,7 +269,7 @@ class Run final : public SuspendedQuery {
     const DocumentNumber number = walk_->number();
     const std::uint64_t read = read_before_ + walk_->report().documents_read;
     const bool is_due = read >= due_at_;
-    if (is_due) due_at_ = read + kDeadlineInterval;
+    if (is_due) due_at_ = read + (reader().is_plain() ? kDeadlineInterval : 1);
     if (is_due && is_cancelled()) return cancelled();
     if (execution_.wants_remembering() && number <= pieces_[at_].after) {
       if (!walk_->is_pause()) execution_.remember(walk_->text(), number);
@@ -297,7 +312,7 @@ class Run final : public SuspendedQuery {
     if (is_stream()) {
       if (!pieces_.empty()) next.at = position_in(pieces_, last_piece_, last_number_);
     } else if (job_.query->shape() == PreparedQuery::Shape::Ordered && rows.key &&
-               !pieces_.empty()) {
+               job_.query->reads_documents() && !job_.query->inner() && !pieces_.empty()) {
       // What had been emitted of the pieces further on was of the key that this page began with.
       if (execution_.has_new_key()) {
         for (Piece& piece : pieces_) piece.after = DocumentNumber{};
@@ -341,11 +356,15 @@ Result<QueryPage> run_query_page(const Services& services, const QueryJob& job,
   std::unique_ptr<Run> run;
   SuspendedQueries* const suspended = services.suspended_queries;
   if (job.from.suspended != 0 && suspended != nullptr) {
-    // Nothing else is ever kept there.
+    // Nothing else is ever kept under such a key.
     run.reset(
         static_cast<Run*>(suspended->take(job.from.suspended, suspension_key(job)).release()));
   }
-  if (!run) run = std::make_unique<Run>(services, job);
+  if (run) {
+    run->show_at_most(job.limits.rows_max);
+  } else {
+    run = std::make_unique<Run>(services, job);
+  }
   while (true) {
     ORRERY_TRY(const bool is_read, run->read(is_cancelled));
     if (is_read) return run->page();

@@ -17,6 +17,8 @@ namespace {
 /// How long a client should wait before it tries again.
 constexpr std::uint64_t kUnavailableRetryMs = 500;
 
+constexpr std::string_view kSchemaVersion = "1.1";
+
 void add_common_headers(http::Response& response, std::string_view activity_id, Charge charge) {
   response.add(headers::kActivityId.text, activity_id);
   std::string charge_text;
@@ -122,7 +124,7 @@ void add_range_headers(http::Response& response, const Context& context,
   response.add(headers::kCurrentReplicaSetSize.text, "1");
   response.add(headers::kTransportRequestId.text, "1");
   response.add(headers::kXpRole.text, "1");
-  response.add(headers::kSchemaVersion.text, "1.1");
+  response.add(headers::kSchemaVersion.text, kSchemaVersion);
 }
 
 void add_head_headers(http::Response& response, const Context& context,
@@ -137,11 +139,17 @@ void add_head_headers(http::Response& response, const Context& context,
     append_session_entry(token, context.token_form, range->id, head);
   }
   response.add(headers::kSessionToken.text, token);
+  response.add(headers::kSchemaVersion.text, kSchemaVersion);
 }
 
 void add_item_lsn(http::Response& response, Lsn lsn) {
   response.add(headers::kItemLsn.text, lsn.value);
   response.add(headers::kItemLocalLsn.text, lsn.value);
+}
+
+void add_query_execution_info(http::Response& response) {
+  response.add(headers::kQueryExecutionInfo.text,
+               R"({"reverseRidEnabled":false,"reverseIndexScan":false})");
 }
 
 void add_container_paths(http::Response& response, const catalog::Container& container) {

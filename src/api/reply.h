@@ -32,12 +32,14 @@ http::Response refusal_reply(const Error& error, std::string_view activity_id);
 /// x-ms-session-token for one range at `lsn`, and the group of LSN headers.
 void add_range_headers(http::Response& response, const Context& context,
                        const catalog::Range& range, Lsn lsn);
-/// The same for all ranges that an answer is from, with their heads: one of them, or only a session
-/// token of all.
+/// The same for all ranges that an answer is from, with their heads: one of them; or of several a
+/// session token of all, without what is of one only.
 void add_head_headers(http::Response& response, const Context& context,
                       const std::vector<std::pair<const catalog::Range*, Lsn>>& heads);
 /// The LSN of the item itself.
 void add_item_lsn(http::Response& response, Lsn lsn);
+/// x-ms-cosmos-query-execution-info, which every answer to a query has.
+void add_query_execution_info(http::Response& response);
 /// x-ms-alt-content-path and x-ms-content-path of a container's children.
 void add_container_paths(http::Response& response, const catalog::Container& container);
 /// x-ms-resource-quota and x-ms-resource-usage.

@@ -61,6 +61,7 @@ Result<http::Response> query_list(Context& context, std::string_view parent_rid,
   close_feed(text, execution.count());
   auto response = reply(context, 200, std::move(text));
   response.add(headers::kItemCount.text, execution.count());
+  add_query_execution_info(response);
   const bool is_at_end = execution.is_over() || (is_stream && has_read_all);
   if (!is_at_end) {
     QueryPosition next{.query = query->hash(), .at = {}, .rows = execution.position()};

@@ -6,6 +6,7 @@
 
 #include "api/change_feed.h"
 #include "api/handlers.h"
+#include "api/query_request.h"
 #include "protocol/headers.h"
 
 namespace orrery::api {
@@ -49,8 +50,7 @@ std::optional<std::string_view> missing_feature(ResourceType type) {
 }
 
 bool is_query_content(std::string_view content_type) {
-  return content_type.starts_with("application/query+json") ||
-         content_type.starts_with("application/sql");
+  return is_media_type(content_type, kQueryContent) || is_media_type(content_type, kSqlContent);
 }
 
 Result<http::Response> get_list(Services& services, Context& context) {
@@ -76,7 +76,8 @@ Async<http::Response> post_to_list(Services& services, Context& context) {
     co_return wrong_verb(context);
   }
   if (kind == PostKind::QueryPlan) {
-    if (type == ResourceType::Documents) co_return co_await documents::query_plan(services, context);
+    if (type == ResourceType::Documents)
+      co_return co_await documents::query_plan(services, context);
     co_return wrong_verb(context);
   }
   if (kind == PostKind::Query) {

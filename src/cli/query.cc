@@ -154,7 +154,7 @@ int run(const Options& options, const client::Query& query) {
     summary.duration += page.diagnostics.duration;
     summary.has_more = rows.size() < page.size() || pages.has_more();
     explanation.add_page(page.header("x-orrery-explain"),
-                         page.header("x-ms-documentdb-query-metrics"));
+                         page.header("x-ms-documentdb-query-metrics"), rows.size());
   }
   if (is_read) printer.finish();
   if (as_table) fmt::print(stderr, "{}\n", summary.to_words());

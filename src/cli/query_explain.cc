@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <optional>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -13,6 +15,8 @@
 namespace orrery::cli {
 namespace {
 
+constexpr std::string_view kStream = "stream";
+constexpr std::string_view kOrdered = "ordered";
 constexpr std::string_view kScan = "scan";
 constexpr std::string_view kIndex = "index";
 constexpr std::string_view kOrderedIndex = "ordered index";
@@ -65,16 +69,32 @@ std::string listed(const std::vector<std::string>& words) {
   return text;
 }
 
-bool is_composite(std::string_view index) { return index.find(',') != std::string_view::npos; }
+/// What is between the commas, but for those in quoted names: one part, or those of a composite
+/// index.
+std::vector<std::string> parts_of(std::string_view index) {
+  std::vector<std::string> parts(1);
+  bool is_quoted = false;
+  bool is_escaped = false;
+  for (const char letter : index) {
+    if (letter == ',' && !is_quoted) {
+      parts.emplace_back();
+      continue;
+    }
+    parts.back() += letter;
+    if (letter == '"' && !is_escaped) is_quoted = !is_quoted;
+    is_escaped = is_quoted && letter == '\\' && !is_escaped;
+  }
+  return parts;
+}
+
+bool is_composite(std::string_view index) { return parts_of(index).size() > 1; }
 
 /// "/a", or "(/a ASC, /b DESC)".
 std::string index_text(const std::string& index) {
-  if (!is_composite(index)) return index;
-  std::string text = "(";
-  for (const char letter : index) {
-    text += letter;
-    if (letter == ',') text += ' ';
-  }
+  const auto parts = parts_of(index);
+  if (parts.size() == 1) return index;
+  std::string text;
+  for (const std::string& part : parts) text += (text.empty() ? "(" : ", ") + part;
   return text + ")";
 }
 
@@ -86,6 +106,22 @@ std::string index_words(const std::vector<std::string>& indexes) {
   return fmt::format("the {} on {}", texts.size() == 1 ? "index" : "indexes", listed(texts));
 }
 
+/// Of the ranges of a page: but for those where nothing was read.
+bool are_read_alike(const json::Value& ranges) {
+  std::optional<std::pair<std::string, std::vector<std::string>>> first;
+  for (json::Reader reader(ranges); reader.next();) {
+    const json::Value range = reader.value();
+    std::pair way(text_of(range.member("way")), texts_of(range.member("indexes")));
+    if (way.first == kNothing) continue;
+    if (!first) {
+      first = std::move(way);
+    } else if (way != *first) {
+      return false;
+    }
+  }
+  return true;
+}
+
 std::string capitalized(std::string text) {
   if (!text.empty() && text[0] >= 'a' && text[0] <= 'z') text[0] = static_cast<char>(text[0] - 32);
   return text;
@@ -93,20 +129,25 @@ std::string capitalized(std::string text) {
 
 }  // namespace
 
-void QueryExplanation::add_page(std::string_view explain_header, std::string_view metrics_header) {
+void QueryExplanation::add_page(std::string_view explain_header, std::string_view metrics_header,
+                                std::uint64_t rows) {
   ++pages_;
   if (const auto json = percent_decode(explain_header); json && !json->empty()) {
-    add_explanation(*json);
+    add_explanation(*json, rows);
   }
   add_metrics(metrics_header);
 }
 
-void QueryExplanation::add_explanation(std::string_view json) {
+void QueryExplanation::add_explanation(std::string_view json, std::uint64_t rows_shown) {
   const auto page = json::Value::parse(json);
   if (!page || !page->is_object()) return;
   is_explained_ = true;
   shape_ = text_of(page->member("shape"));
   const json::Value ranges = page->member("ranges");
+  // Also counted are rows that the page only looked at to know what comes next, and the next page
+  // counts them again. They come last, or, in an order, are of any range.
+  const bool knows_whose = shape_ == kStream || (shape_ == kOrdered && are_read_alike(ranges));
+  std::uint64_t rows_left = knows_whose ? rows_shown : UINT64_MAX;
   for (json::Reader reader(ranges); reader.next();) {
     const json::Value range = reader.value();
     const std::string way = text_of(range.member("way"));
@@ -122,12 +163,15 @@ void QueryExplanation::add_explanation(std::string_view json) {
     add_once(ranges_, id);
     group->documents_read += count_of(range.member("documentsRead"));
     group->entries_read += count_of(range.member("entriesRead"));
-    group->rows += count_of(range.member("rows"));
+    const std::uint64_t rows = std::min(count_of(range.member("rows")), rows_left);
+    group->rows += rows;
+    rows_left -= rows;
   }
   // The last page knows best what is still missing.
   helpful_ = texts_of(page->member("helpful"));
   potential_ = texts_of(page->member("potential"));
   building_ = texts_of(page->member("building"));
+  ranges_left_out_ = std::max(ranges_left_out_, count_of(page->member("rangesLeftOut")));
 }
 
 void QueryExplanation::add_metrics(std::string_view text) {
@@ -185,7 +229,7 @@ std::string QueryExplanation::words_of(const Group& group) const {
 }
 
 std::string QueryExplanation::words_of_order() const {
-  if (shape_ == "ordered") {
+  if (shape_ == kOrdered) {
     const bool is_in_order = std::ranges::all_of(groups_, [](const Group& each) {
       return each.way == kOrderedIndex || each.way == kNothing;
     });
@@ -253,6 +297,10 @@ std::string QueryExplanation::to_words() const {
   if (is_explained_) {
     std::string words;
     for (const Group& group : groups_) words += words_of(group) + "\n";
+    if (ranges_left_out_ > 0) {
+      words += fmt::format("There was no room to tell of {}.\n",
+                           counted_in_groups(ranges_left_out_, "more range", "more ranges"));
+    }
     return words + words_of_order() + words_of_advice() + words_of_time();
   }
   std::string words = "This server does not tell how it found the rows.\n";

@@ -13,14 +13,15 @@ namespace orrery::cli {
 ///
 ///   {"shape":"stream","ranges":[{"id":"0","way":"index","indexes":["/a"],"documentsRead":12,
 ///    "entriesRead":40,"rows":7}],"helpful":["/b","/a ASC,/b DESC"],"potential":["/c"],
-///    "building":["/a"]}
+///    "building":["/a"],"rangesLeftOut":3}
 ///
 /// percent-encoded, and how long it took.
 class QueryExplanation {
  public:
   /// The headers x-orrery-explain and x-ms-documentdb-query-metrics of a page; empty when there is
-  /// none. What is not as it should be is passed over.
-  void add_page(std::string_view explain_header, std::string_view metrics_header);
+  /// none. `rows` is how many of its rows were shown. What is not as it should be is passed over.
+  void add_page(std::string_view explain_header, std::string_view metrics_header,
+                std::uint64_t rows);
 
   /// Several lines.
   std::string to_words() const;
@@ -36,7 +37,7 @@ class QueryExplanation {
     std::uint64_t rows = 0;
   };
 
-  void add_explanation(std::string_view json);
+  void add_explanation(std::string_view json, std::uint64_t rows_shown);
   void add_metrics(std::string_view text);
   std::string words_of(const Group& group) const;
   std::string words_of_order() const;
@@ -52,6 +53,7 @@ class QueryExplanation {
   std::vector<std::string> helpful_;
   std::vector<std::string> potential_;  // Helpful, if the policy listed them.
   std::vector<std::string> building_;
+  std::uint64_t ranges_left_out_ = 0;  // Of which the server had no room to tell.
   std::map<std::string, double, std::less<>> metrics_;
 };
 

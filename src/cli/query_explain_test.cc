@@ -9,9 +9,11 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
+constexpr std::uint64_t kAllRows = 1'000'000;
+
 std::string explained(const std::string& json, const std::string& metrics = "") {
   QueryExplanation explanation;
-  explanation.add_page(json, metrics);
+  explanation.add_page(json, metrics, kAllRows);
   return explanation.to_words();
 }
 
@@ -75,12 +77,51 @@ TEST(QueryExplanation, AddsUpPages) {
   const std::string metrics =
       "totalExecutionTimeInMs=1.50;queryCompileTimeInMs=0.25;indexLookupTimeInMs=0.50;"
       "documentLoadTimeInMs=0.10;VMExecutionTimeInMs=0.20;nonsense;x=;y=abc";
-  explanation.add_page(page, metrics);
-  explanation.add_page(page, metrics);
+  explanation.add_page(page, metrics, 2);
+  explanation.add_page(page, metrics, 2);
   const std::string words = explanation.to_words();
   EXPECT_THAT(words, HasSubstr("20 documents were read one after the other, and 4 rows"));
   EXPECT_THAT(words, HasSubstr("The server took 3.00 ms for 2 pages: 0.50 to understand the query, "
                                "1.00 in indexes, 0.60 with documents."));
+}
+
+TEST(QueryExplanation, RowsThatAPageOnlyLookedAtAreNotCountedTwice) {
+  const std::string two =
+      R"({"ranges":[{"id":"0","way":"scan","documentsRead":1,"rows":1},)"
+      R"({"id":"1","way":"nothing","rows":0},{"id":"2","way":"scan","documentsRead":1,"rows":1}],)";
+  const std::string one = R"({"ranges":[{"id":"2","way":"scan","documentsRead":1,"rows":1}],)";
+  QueryExplanation pages;
+  pages.add_page(two + R"("shape":"stream"})", "", 1);
+  pages.add_page(one + R"("shape":"stream"})", "", 1);
+  EXPECT_THAT(pages.to_words(), HasSubstr("3 documents were read one after the other, and 2 rows"));
+  QueryExplanation ordered;
+  ordered.add_page(two + R"("shape":"ordered"})", "", 1);
+  ordered.add_page(two + R"("shape":"ordered"})", "", 1);
+  EXPECT_THAT(ordered.to_words(),
+              HasSubstr("4 documents were read one after the other, and 2 rows"));
+  // What is grouped and ranked is not what is shown.
+  QueryExplanation groups;
+  groups.add_page(two + R"("shape":"grouped"})", "", 1);
+  EXPECT_THAT(groups.to_words(), HasSubstr("2 rows came of them"));
+}
+
+TEST(QueryExplanation, ACommaInANameMakesNoCompositeIndex) {
+  const auto advised = [](const std::string& index) {
+    return explained(R"({"shape":"stream","ranges":[],"helpful":[)" + index + "]}");
+  };
+  EXPECT_THAT(advised(R"("/\"a,b\"")"), HasSubstr(R"(An index on /"a,b" would help)"));
+  EXPECT_THAT(advised(R"("/\"a\\\",b\\\\\"/c")"),
+              HasSubstr(R"(An index on /"a\",b\\"/c would help)"));
+  EXPECT_THAT(advised(R"("/\"a,b\" ASC,/\"c,\\\\\" DESC")"),
+              HasSubstr(R"(The composite index on (/"a,b" ASC, /"c,\\" DESC) of the)"));
+}
+
+TEST(QueryExplanation, SaysOfHowManyRangesItDoesNotKnow) {
+  const std::string begin = R"({"shape":"stream","ranges":[{"id":"0","way":"scan"}],)";
+  EXPECT_THAT(explained(begin + R"("rangesLeftOut":1200})"),
+              HasSubstr("There was no room to tell of 1,200 more ranges.\n"));
+  EXPECT_THAT(explained(begin + R"("rangesLeftOut":1})"), HasSubstr("of 1 more range.\n"));
+  EXPECT_THAT(explained(begin + R"("helpful":[]})"), Not(HasSubstr("no room")));
 }
 
 TEST(QueryExplanation, AVectorIndexFindsMostOfThem) {

@@ -109,7 +109,7 @@ Result<ContainerPage> read_container(Reader& reader, const storage::Snapshot& sn
     const Lsn lsn = source.version().position.lsn;
     builder.open_group(lsn);
     do {
-      builder.add(source.version());
+      ORRERY_TRY(builder.add(source.version()));
       ORRERY_TRY(oldest->step, source.next());
     } while (oldest->step == Step::Version && source.version().position.lsn == lsn);
     if (!builder.close_group()) {

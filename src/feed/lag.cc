@@ -53,7 +53,8 @@ Result<> count_versions(Source& source, const PageRequest& request, Lag& lag) {
     const Version& version = source.version();
     if (request.filter != nullptr && !(request.mode == Mode::Latest && version.deletes())) {
       instead.clear();
-      const auto decision = request.filter->decide(version.current, version.previous, instead);
+      ORRERY_TRY(const auto decision,
+                 request.filter->decide(version.current, version.previous, instead));
       if (decision == ItemFilter::Decision::Skip) continue;
     }
     count(lag, version.current.size(), version.ts);

@@ -408,7 +408,8 @@ TEST_F(LatestTest, WrappedItemsHaveMetadata) {
 class OddIds final : public ItemFilter {
  public:
   explicit OddIds(std::optional<std::string> shown = {}) : shown_(std::move(shown)) {}
-  Decision decide(std::string_view current, std::string_view, std::string& instead) const override {
+  Result<Decision> decide(std::string_view current, std::string_view,
+                          std::string& instead) const override {
     const auto id = Json::parse(current)["id"].get<std::string>();
     if (std::stoi(id) % 2 == 0) return Decision::Skip;
     if (!shown_) return Decision::Keep;
@@ -450,6 +451,26 @@ TEST_F(LatestTest, WhatAFilterShowsInsteadKeepsItsLsn) {
     asked.filter = &odd;
     EXPECT_EQ(read(asked).text, expected);
   }
+}
+
+class Undecided final : public ItemFilter {
+ public:
+  Result<Decision> decide(std::string_view, std::string_view, std::string&) const override {
+    return Error(ErrorCode::BadRequest, "undecided");
+  }
+};
+
+TEST_F(LatestTest, AFilterThatCannotDecideFailsThePageAndTheLag) {
+  create("1");
+  const Undecided undecided;
+  PageRequest asked = request();
+  asked.filter = &undecided;
+  const auto page = reader.read(*part, asked);
+  ASSERT_FALSE(page.has_value());
+  EXPECT_EQ(page.error().message(), "undecided");
+  const auto lag = reader.lag(*part, asked);
+  ASSERT_FALSE(lag.has_value());
+  EXPECT_EQ(lag.error().message(), "undecided");
 }
 
 // ── against a model ──────────────────────────────────────────────────────────────────────────────

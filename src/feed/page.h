@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/result.h"
 #include "protocol/epk.h"
 #include "protocol/ids.h"
 #include "protocol/partition_key.h"
@@ -42,9 +43,10 @@ class ItemFilter {
   };
   virtual ~ItemFilter() = default;
   /// `current` and `previous` are texts of documents; empty: there is none, as `current` after a
-  /// delete, and `previous` unless the container keeps it.
-  virtual Decision decide(std::string_view current, std::string_view previous,
-                          std::string& instead) const = 0;
+  /// delete, and `previous` unless the container keeps it. An error is the answer in place of the
+  /// page: what cannot be decided must not be missing, nor be shown to who may not want it.
+  virtual Result<Decision> decide(std::string_view current, std::string_view previous,
+                                  std::string& instead) const = 0;
 };
 
 /// What the container says; outlives the request.

@@ -82,15 +82,17 @@ void PageBuilder::open_group(Lsn lsn) {
   suffix_size_ = static_cast<std::size_t>(at - suffix_.data());
 }
 
-void PageBuilder::add(const Version& version) {
+Result<> PageBuilder::add(const Version& version) {
   std::string_view shown = version.current;
   // A filter speaks about documents. In latest-version mode nothing is known of a deleted one, and
   // who asked for deletes must not miss one.
   if (request_.filter != nullptr && !(request_.mode == Mode::Latest && version.deletes())) {
     instead_.clear();
-    switch (request_.filter->decide(version.current, version.previous, instead_)) {
+    ORRERY_TRY(const auto decision,
+               request_.filter->decide(version.current, version.previous, instead_));
+    switch (decision) {
       case ItemFilter::Decision::Skip:
-        return;
+        return {};
       case ItemFilter::Decision::Keep:
         break;
       case ItemFilter::Decision::Replace:
@@ -108,6 +110,7 @@ void PageBuilder::add(const Version& version) {
   }
   ++group_count_;
   group_ts_ = std::max(group_ts_, version.ts);
+  return {};
 }
 
 bool PageBuilder::close_group() {

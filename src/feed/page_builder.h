@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/result.h"
 #include "feed/page.h"
 #include "feed/source.h"
 
@@ -23,7 +24,8 @@ class PageBuilder {
   bool full() const;
 
   void open_group(Lsn lsn);
-  void add(const Version& version);
+  /// Fails as the filter of the request does. The page is of no use then.
+  Result<> add(const Version& version);
   /// False when the group did not fit; nothing of it is in the page then.
   bool close_group();
 

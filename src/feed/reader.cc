@@ -125,7 +125,7 @@ Result<Page> Reader::read(const storage::Snapshot& snapshot, PartitionNumber par
     const Lsn lsn = source->version().position.lsn;
     builder.open_group(lsn);
     do {
-      builder.add(source->version());
+      ORRERY_TRY(builder.add(source->version()));
       ORRERY_TRY(step, source->next());
     } while (step == Step::Version && source->version().position.lsn == lsn);
     const bool fits = builder.close_group();

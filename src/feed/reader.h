@@ -53,7 +53,8 @@ class Reader {
 
   /// A page, from a snapshot of its own. `text` is what the items are appended to. Blocks.
   /// BadRequest when the position lies before where the history that is asked for begins; RangeGone
-  /// when others have taken the partition's place; Unavailable on an I/O error.
+  /// when others have taken the partition's place; Unavailable on an I/O error; what the request's
+  /// filter fails with.
   Result<Page> read(const partition::Partition& partition, const PageRequest& request,
                     std::string text = {});
   /// The same from a snapshot that the caller has: several partitions at one moment.

@@ -325,6 +325,22 @@ TEST(ContainerSearchTest, VectorIndexesMustMatchTheEmbeddings) {
               HasSubstr("twice"));
 }
 
+TEST(ContainerSearchTest, NumbersOfVectorIndexesAreTakenAsFarAsTheServiceDocumentsThem) {
+  // Its refusals name narrower ranges.
+  for (const char* number : {R"("quantizationByteSize":1)", R"("quantizationByteSize":512)",
+                             R"("indexingSearchListSize":10)", R"("indexingSearchListSize":500)"}) {
+    EXPECT_EQ(vector_refusal(std::string(R"({"path":"/v","type":"diskANN",)") + number + "}"),
+              "accepted")
+        << number;
+  }
+  for (const char* number : {R"("quantizationByteSize":513)", R"("indexingSearchListSize":9)",
+                             R"("indexingSearchListSize":501)"}) {
+    EXPECT_THAT(vector_refusal(std::string(R"({"path":"/v","type":"diskANN",)") + number + "}"),
+                HasSubstr("out of range"))
+        << number;
+  }
+}
+
 TEST(ContainerSearchTest, EmbeddingsAreChecked) {
   const auto embedding_refusal = [](const char* member, const Json& value) {
     Json json = body(kVectors);

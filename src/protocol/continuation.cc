@@ -6,7 +6,6 @@
 #include <optional>
 
 #include "base/assert.h"
-#include "protocol/base64.h"
 #include "protocol/sealed_token.h"
 
 namespace orrery {
@@ -14,33 +13,38 @@ namespace {
 
 // A token is base64url, without padding, of the following. Integers are big-endian.
 //
-//   read feed   offset 0   size 1   12: kind 1, version 2
+//   read feed   offset 0   size 1   13: kind 1, version 3
 //               offset 1   size 8   document number
 //               offset 9   size 1   size of the lower EPK, then that
 //                          size 1   size of the upper EPK, then that
-//                          size 8   if there is a rest: its document number
+//                          the rests: see append_rests; not there if there are none
+//   earlier     offset 0   size 1   12: kind 1, version 2; still read
+//               ...                 the same with one rest at most
+//                          size 8   its document number
 //                          size n   and its upper EPK, up to the checksum
-//   earlier     offset 0   size 1   11: kind 1, version 1; still read
+//   first       offset 0   size 1   11: kind 1, version 1; still read
 //               offset 1   size 8   document number
 //               offset 9   size n   lower EPK, up to the checksum
 //   list        offset 0   size 1   21: kind 2, version 1
 //               offset 1   size n   rid, up to the checksum
-//   both        last       size 4   checksum of all before it
+//   all         last       size 4   checksum of all before it
 //
 // The checksum guards against tokens of other servers and cut ones, not against forgery: a position
 // gives no access that the request itself does not have.
-constexpr char kReadFeedKind = '\x12';
-constexpr char kEarlierReadFeedKind = '\x11';
+constexpr char kReadFeedKind = '\x13';
+constexpr char kEarlierReadFeedKind = '\x12';
+constexpr char kFirstReadFeedKind = '\x11';
 constexpr char kListKind = '\x21';
 using sealed_token::append_big_endian;
 using sealed_token::kChecksumSize;
 using sealed_token::kNumberSize;
 using sealed_token::read_big_endian;
 using sealed_token::seal;
+using sealed_token::Taker;
 using sealed_token::unseal;
-constexpr std::size_t kTokenBytesMax =
-    1 + 2 * kNumberSize + 2 + 3 * kBoundaryBytesMax + kChecksumSize;
-static_assert(base64_size(kTokenBytesMax, Base64Alphabet::Url) <= kContinuationSizeMax);
+static_assert(1 + kNumberSize + 2 * (1 + kBoundaryBytesMax) + sealed_token::kRestBytesMax +
+                  kChecksumSize <=
+              sealed_token::kTokenBytesMax);
 
 Error malformed() {
   return Error(ErrorCode::BadRequest,
@@ -53,17 +57,11 @@ Error malformed() {
 std::string encode_continuation(const ReadFeedPosition& position) {
   std::string bytes(1, kReadFeedKind);
   append_big_endian(bytes, position.after.value, kNumberSize);
-  const auto append_sized = [&bytes](const Epk& epk) {
-    ORRERY_ASSERT(epk.bytes.size() <= kBoundaryBytesMax);
-    bytes += static_cast<char>(epk.bytes.size());
-    bytes += epk.bytes;
-  };
-  append_sized(position.range_min);
-  append_sized(position.range_max.value_or(Epk{}));
-  if (position.rest) {
-    ORRERY_ASSERT(position.rest->max.bytes.size() <= kBoundaryBytesMax);
-    append_big_endian(bytes, position.rest->after.value, kNumberSize);
-    bytes += position.rest->max.bytes;
+  sealed_token::append_epk(bytes, position.range_min);
+  sealed_token::append_epk(bytes, position.range_max.value_or(Epk{}));
+  if (!position.rests.empty()) {
+    sealed_token::append_rests(bytes, position.rests,
+                               sealed_token::kTokenBytesMax - kChecksumSize - bytes.size());
   }
   return seal(std::move(bytes));
 }
@@ -77,8 +75,8 @@ std::string encode_continuation(const ListPosition& position) {
 
 namespace {
 
-std::optional<ReadFeedPosition> decode_earlier(std::string_view token) {
-  const auto body = unseal(token, kEarlierReadFeedKind);
+std::optional<ReadFeedPosition> decode_first(std::string_view token) {
+  const auto body = unseal(token, kFirstReadFeedKind);
   if (!body || body->size() < kNumberSize || body->size() > kNumberSize + kBoundaryBytesMax) {
     return std::nullopt;
   }
@@ -88,41 +86,44 @@ std::optional<ReadFeedPosition> decode_earlier(std::string_view token) {
   return position;
 }
 
-std::optional<DocumentNumber> take_number(std::string_view& bytes) {
-  if (bytes.size() < kNumberSize) return std::nullopt;
-  const DocumentNumber number{read_big_endian(bytes.substr(0, kNumberSize))};
-  bytes.remove_prefix(kNumberSize);
-  return number;
+/// What both later versions begin with.
+ReadFeedPosition take_position(Taker& taker) {
+  ReadFeedPosition position;
+  position.after = DocumentNumber{taker.number(kNumberSize)};
+  position.range_min = taker.epk();
+  Epk max = taker.epk();
+  // No range ends where the space begins.
+  if (!max.bytes.empty()) position.range_max = std::move(max);
+  return position;
 }
 
-std::optional<Epk> take_sized(std::string_view& bytes) {
-  if (bytes.empty()) return std::nullopt;
-  const std::size_t size = static_cast<std::uint8_t>(bytes.front());
-  bytes.remove_prefix(1);
-  if (size > bytes.size() || size > kBoundaryBytesMax) return std::nullopt;
-  Epk epk{std::string(bytes.substr(0, size))};
-  bytes.remove_prefix(size);
-  return epk;
+std::optional<ReadFeedPosition> decode_earlier(std::string_view token) {
+  const auto body = unseal(token, kEarlierReadFeedKind);
+  if (!body) return std::nullopt;
+  Taker taker(*body);
+  ReadFeedPosition position = take_position(taker);
+  if (const std::size_t left = taker.left(); left > 0) {
+    const DocumentNumber after{taker.number(kNumberSize)};
+    if (left < kNumberSize || left > kNumberSize + kBoundaryBytesMax) return std::nullopt;
+    position.rests.push_back({Epk{taker.bytes(left - kNumberSize)}, after});
+  }
+  return taker.is_complete() ? std::optional(std::move(position)) : std::nullopt;
 }
 
 }  // namespace
 
 Result<ReadFeedPosition> decode_read_feed_continuation(std::string_view token) {
+  if (auto first = decode_first(token)) return std::move(*first);
   if (auto earlier = decode_earlier(token)) return std::move(*earlier);
   const auto body = unseal(token, kReadFeedKind);
   if (!body) return malformed();
-  std::string_view bytes = *body;
-  const auto after = take_number(bytes);
-  auto min = after ? take_sized(bytes) : std::nullopt;
-  auto max = min ? take_sized(bytes) : std::nullopt;
-  if (!max) return malformed();
-  ReadFeedPosition position{std::move(*min), *after, {}, {}};
-  // No range ends where the space begins.
-  if (!max->bytes.empty()) position.range_max = std::move(*max);
-  if (bytes.empty()) return position;
-  const auto rest_after = take_number(bytes);
-  if (!rest_after || bytes.size() > kBoundaryBytesMax) return malformed();
-  position.rest = ReadFeedPosition::Rest{Epk{std::string(bytes)}, *rest_after};
+  Taker taker(*body);
+  ReadFeedPosition position = take_position(taker);
+  if (taker.left() > 0) {
+    position.rests = taker.rests();
+    if (position.rests.empty()) taker.fail();
+  }
+  if (!taker.is_complete()) return malformed();
   return position;
 }
 

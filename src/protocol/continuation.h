@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 #include "protocol/epk.h"
@@ -20,13 +21,14 @@ struct ReadFeedPosition {
   /// Up to where `after` counts. Not in tokens of earlier versions, which meant the range that
   /// holds `range_min`.
   std::optional<Epk> range_max;
-  /// What a split has left: from range_max up to here, read up to another document.
+  /// What splits have left: from range_max, or the rest before, up to here, read up to another
+  /// document.
   struct Rest {
     Epk max;
     DocumentNumber after;
     bool operator==(const Rest&) const = default;
   };
-  std::optional<Rest> rest;
+  std::vector<Rest> rests;
   bool operator==(const ReadFeedPosition&) const = default;
 };
 
@@ -42,7 +44,8 @@ struct ListPosition {
 /// Clients let us send no more than 1 KiB (JS4 says so on every request).
 inline constexpr std::size_t kContinuationSizeMax = 1023;
 
-/// Tokens are opaque ASCII without spaces. Boundaries have at most kBoundaryBytesMax bytes.
+/// Tokens are opaque ASCII without spaces. Boundaries have at most kBoundaryBytesMax bytes. Where
+/// there are more rests than a token has room for, some documents come again, and none is left out.
 std::string encode_continuation(const ReadFeedPosition& position);
 std::string encode_continuation(const ListPosition& position);
 

@@ -12,7 +12,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (const auto position = decode_read_feed_continuation(input)) {
     // Tokens of earlier versions are read, and written anew.
     const std::string again = encode_continuation(*position);
-    ORRERY_ASSERT(!position->range_max || again == input);
     ORRERY_ASSERT(decode_read_feed_continuation(again).value() == *position);
   }
   if (const auto position = decode_list_continuation(input)) {
@@ -24,7 +23,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   feed.range_min = Epk{bytes.substr(0, kBoundaryBytesMax)};
   feed.after = DocumentNumber{size * 0x9E3779B97F4A7C15u};
   if (size % 2 == 1) feed.range_max = Epk{bytes.substr(0, kBoundaryBytesMax)};
-  if (size % 3 == 1) feed.rest = ReadFeedPosition::Rest{feed.range_min, DocumentNumber{size}};
+  if (size % 3 == 1) feed.rests = {{feed.range_min, DocumentNumber{size}}};
   const std::string feed_token = encode_continuation(feed);
   ORRERY_ASSERT(feed_token.size() <= kContinuationSizeMax);
   ORRERY_ASSERT(decode_read_feed_continuation(feed_token).value() == feed);

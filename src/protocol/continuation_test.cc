@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include "protocol/sealed_token.h"
+
 namespace orrery {
 namespace {
 
@@ -21,7 +23,8 @@ TEST(Continuation, CarriesAPositionInAReadFeed) {
   for (const ReadFeedPosition& value :
        {position(), ReadFeedPosition{},
         ReadFeedPosition{Epk{std::string(110, '\xFE')}, {~0ull}, {}, {}},
-        ReadFeedPosition{Epk{"a"}, {7}, Epk{"b"}, ReadFeedPosition::Rest{Epk{"cd"}, {5}}}}) {
+        ReadFeedPosition{Epk{"a"}, {7}, Epk{"b"}, {{Epk{"cd"}, {5}}}},
+        ReadFeedPosition{Epk{"a"}, {7}, Epk{"b"}, {{Epk{"cd"}, {5}}, {Epk{"e"}, {9}}}}}) {
     const auto decoded = decode_read_feed_continuation(encode_continuation(value));
     ASSERT_TRUE(decoded.has_value());
     EXPECT_EQ(*decoded, value);
@@ -35,20 +38,39 @@ TEST(Continuation, CarriesAPositionInAList) {
 }
 
 TEST(Continuation, IsTheSameAfterARestart) {
-  // Written by an earlier build: a change here breaks clients that are between two pages.
-  const auto earlier = decode_read_feed_continuation("EQAAAgAAAAAqH____________________7jZ3yA");
-  ASSERT_TRUE(earlier);
+  // Written by earlier builds: a change here breaks clients that are between two pages.
+  const auto first = decode_read_feed_continuation("EQAAAgAAAAAqH____________________7jZ3yA");
+  ASSERT_TRUE(first);
   ReadFeedPosition expected = position();
   expected.range_max.reset();
-  EXPECT_EQ(*earlier, expected);
+  EXPECT_EQ(*first, expected);
+
+  const std::string bytes("\x12\0\0\0\0\0\0\0\7\1a\1b\0\0\0\0\0\0\0\5cd", 23);
+  const auto second = decode_read_feed_continuation(sealed_token::seal(bytes));
+  ASSERT_TRUE(second);
+  EXPECT_EQ(*second, (ReadFeedPosition{Epk{"a"}, {7}, Epk{"b"}, {{Epk{"cd"}, {5}}}}));
+}
+
+TEST(Continuation, RestsThatDoNotFitBecomeOneFromWhichOnNothingIsLeftOut) {
+  ReadFeedPosition value = position();
+  for (std::uint64_t i = 0; i < 40; ++i) {
+    value.rests.push_back({Epk{std::string(16, static_cast<char>('A' + i))}, {100 - i}});
+  }
+  const std::string token = encode_continuation(value);
+  EXPECT_LT(token.size(), 1024u);
+  const auto decoded = decode_read_feed_continuation(token);
+  ASSERT_TRUE(decoded);
+  ASSERT_GT(decoded->rests.size(), 15u);
+  EXPECT_TRUE(std::equal(decoded->rests.begin(), decoded->rests.end() - 1, value.rests.begin()));
+  EXPECT_EQ(decoded->rests.back(), value.rests.back());
 }
 
 TEST(Continuation, IsShortAsciiWithoutSpaces) {
-  const std::string longest = encode_continuation(
-      ReadFeedPosition{Epk{std::string(kBoundaryBytesMax, '\xFF')},
-                       {~0ull},
-                       Epk{std::string(kBoundaryBytesMax, '\xFF')},
-                       ReadFeedPosition::Rest{Epk{std::string(kBoundaryBytesMax, '\xFF')}, {1}}});
+  const std::string longest =
+      encode_continuation(ReadFeedPosition{Epk{std::string(kBoundaryBytesMax, '\xFF')},
+                                           {~0ull},
+                                           Epk{std::string(kBoundaryBytesMax, '\xFF')},
+                                           {{Epk{std::string(kBoundaryBytesMax, '\xFF')}, {1}}}});
   EXPECT_LT(longest.size(), 1024u);
   EXPECT_TRUE(std::ranges::all_of(longest, [](char c) { return c > 0x20 && c < 0x7F; }));
   EXPECT_LT(encode_continuation(position()).size(), 200u);

@@ -117,11 +117,26 @@ Result<> check_composite_indexes(Json& composites) {
             text));
       }
       const Json* order = find_member(part, "order");
-      if (order == nullptr) {
-        part["order"] = "ascending";
-      } else if (!is_one_of(*order, {"ascending", "descending"})) {
+      if (order != nullptr && !is_one_of(*order, {"ascending", "descending"})) {
         return fail("order must be ascending or descending.");
       }
+      // In lower case, since whoever asks for it later compares the word as it is.
+      std::string word =
+          order != nullptr ? lower_case(order->get_ref<const std::string&>()) : "ascending";
+      part["order"] = std::move(word);
+    }
+  }
+  return {};
+}
+
+Result<> check_bounding_box(const Json* box) {
+  if (box == nullptr) return {};
+  for (const char* side : {"xmin", "ymin", "xmax", "ymax"}) {
+    const Json* number = find_member(*box, side);
+    if (number == nullptr || !number->is_number()) {
+      return bad_request(
+          "indexingPolicy.spatialIndexes: boundingBox must have the numbers xmin, ymin, xmax and "
+          "ymax.");
     }
   }
   return {};
@@ -255,7 +270,9 @@ Result<> IndexingPolicy::parse_paths(const Json& given) {
     }
   }
   if (!has_root(true) && !has_root(false)) {
-    if (included_count > 0) {
+    // Clients that leave out what is included mean all but what they exclude; those that send an
+    // empty list beside it have said that it is nothing. Two empty lists are nobody's wish.
+    if (included_count > 0 || (included != nullptr && !rules_.empty())) {
       return bad_request(
           "indexingPolicy: The special mandatory indexing path \"/*\" is not provided in any of "
           "the "
@@ -317,6 +334,7 @@ Result<> IndexingPolicy::parse_spatial_indexes(Json& spatial_indexes) {
   for (Json& index : spatial_indexes) {
     ORRERY_TRY(Rule rule, parse_path(index, "spatialIndexes", true));
     spatial_rules_.push_back(std::move(rule));
+    ORRERY_TRY(check_bounding_box(find_member(index, "boundingBox")));
     const Json* types = find_member(index, "types");
     if (types == nullptr) {
       index["types"] = {"Point", "LineString", "Polygon", "MultiPolygon"};
@@ -326,14 +344,6 @@ Result<> IndexingPolicy::parse_spatial_indexes(Json& spatial_indexes) {
           return is_one_of(type, {"Point", "LineString", "Polygon", "MultiPolygon"});
         })) {
       return fail("types must be an array of Point, LineString, Polygon and MultiPolygon.");
-    }
-    const Json* box = find_member(index, "boundingBox");
-    if (box == nullptr) continue;
-    for (const char* side : {"xmin", "ymin", "xmax", "ymax"}) {
-      const Json* number = find_member(*box, side);
-      if (number == nullptr || !number->is_number()) {
-        return fail("boundingBox must have the numbers xmin, ymin, xmax and ymax.");
-      }
     }
   }
   return {};

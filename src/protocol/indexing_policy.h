@@ -23,8 +23,8 @@ class IndexingPolicy {
   /// their policies: search_policies.h.
   static Result<IndexingPolicy> parse(const Json* policy);
 
-  /// In the form that is stored, which parse() takes: what the client gave, the indexing mode in
-  /// lower case, and defaults that hold for every API version.
+  /// In the form that is stored, which parse() takes: what the client gave, the indexing mode and
+  /// the orders of composite indexes in lower case, and defaults that hold for every API version.
   const Json& stored() const { return policy_; }
 
   /// As a client of `api_version` expects it. Below 2018-09-17 every included path lists its

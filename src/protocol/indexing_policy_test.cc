@@ -117,11 +117,23 @@ TEST(IndexingPolicyTest, TheRootMustBeInOneOfTheLists) {
             "accepted");
   const auto excluded = policy(R"({"excludedPaths":[{"path":"/*"}]})");
   EXPECT_EQ(excluded.to_wire(kNew)["includedPaths"].size(), 0u);
+  EXPECT_THAT(refusal(R"({"includedPaths":[],"excludedPaths":[{"path":"/a/?"}]})"),
+              HasSubstr("mandatory"));
+}
+
+TEST(IndexingPolicyTest, AListThatIsLeftOutIsCompleted) {
+  for (const char* given : {R"({"excludedPaths":[{"path":"/a/?"}]})",
+                            R"({"includedPaths":null,"excludedPaths":[{"path":"/a/?"}]})",
+                            R"({"includedPaths":[]})", R"({"excludedPaths":[]})"}) {
+    EXPECT_THAT(paths(policy(given).to_wire(kNew)["includedPaths"]), testing::ElementsAre("/*"))
+        << given;
+  }
 }
 
 TEST(IndexingPolicyTest, PathsMustBeWellFormed) {
   for (const char* path : {"/a/?", "/a/*", "/a/[]/?", "/a/[]/b/*", "/\"a b\"/?", "/'a/b'/?", "/?",
-                           "/events/[]/{name, kind}/?", "/größe/?", "/a-b/?"}) {
+                           "/events/[]/{name, kind}/?", "/e/[]/{a}/?", R"(/e/[]/{",,", 'b'}/?)",
+                           "/größe/?", "/a-b/?"}) {
     const Json json = {{"includedPaths", {{{"path", "/*"}}, {{"path", path}}}}};
     EXPECT_TRUE(IndexingPolicy::parse(&json).has_value()) << path;
   }
@@ -177,6 +189,18 @@ TEST(IndexingPolicyTest, SpatialIndexesAreEchoed) {
   EXPECT_THAT(
       refusal(R"({"spatialIndexes":[{"path":"/a/*","types":["Point"],"boundingBox":{"xmin":0}}]})"),
       HasSubstr("boundingBox"));
+}
+
+TEST(IndexingPolicyTest, BoundingBoxesAreChecked) {
+  for (const char* types : {R"("types":["Point"],)", ""}) {
+    const auto refusal_of = [&](const std::string& box) {
+      return refusal(std::string(R"({"spatialIndexes":[{"path":"/a/*",)") + types +
+                     R"("boundingBox":)" + box + "}]}");
+    };
+    EXPECT_EQ(refusal_of(R"({"xmin":-1e3,"ymin":-2.5,"xmax":1e3,"ymax":-2.5})"), "accepted");
+    EXPECT_THAT(refusal_of(R"({"xmin":0,"ymin":1,"xmax":1,"ymax":"2"})"), HasSubstr("numbers"));
+    EXPECT_THAT(refusal_of("[0,0,1,1]"), HasSubstr("numbers"));
+  }
 }
 
 TEST(IndexingPolicyTest, UnknownMembersAreKept) {
@@ -247,6 +271,14 @@ TEST(IndexingPolicyTest, NamesItsCompositeIndexesAndThePathsWithoutWildcards) {
               testing::ElementsAre(R"(/a ASC,/"b-c"/d DESC)", "/a", "/tags/[]", R"(/"b-c"/d)",
                                    R"(/"f g"/[]/h)"));
   EXPECT_TRUE(IndexingPolicy().named_indexes(IndexKind::EarthCells).empty());
+}
+
+TEST(IndexingPolicyTest, OrdersOfCompositeIndexesMayBeWrittenInAnyCase) {
+  const auto composite = policy(
+      R"({"compositeIndexes":[[{"path":"/a","order":"ASCENDING"},{"path":"/b","order":"Descending"}]]})");
+  EXPECT_THAT(texts(composite.composite_indexes()), testing::ElementsAre("/a ASC,/b DESC"));
+  EXPECT_EQ(composite.to_wire(kNew)["compositeIndexes"].dump(),
+            R"([[{"path":"/a","order":"ascending"},{"path":"/b","order":"descending"}]])");
 }
 
 TEST(IndexingPolicyTest, NamesNotMoreIndexesThanWritesCanBear) {

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 #include "protocol/continuation.h"
@@ -25,12 +26,17 @@ struct RowPosition {
   /// many rows with this beginning have been emitted.
   std::uint64_t cut_rows = 0;
   std::uint64_t cut_hash = 0;  ///< of the whole key of an Ordered query's row
-  /// The document whose rows have been emitted in part, and how many.
-  DocumentNumber partial;
-  std::uint32_t partial_rows = 0;
-  /// Another one, in a piece further on: there is one where a range was split in between.
-  DocumentNumber other_partial;
-  std::uint32_t other_partial_rows = 0;
+  /// A document whose rows have been emitted in part, and how many.
+  struct Partial {
+    DocumentNumber number;
+    std::uint32_t rows = 0;
+    bool operator==(const Partial&) const = default;
+  };
+  Partial partial;
+  /// Others, in pieces further on: there are some where ranges were split in between. Where there
+  /// were more, their rows come again, and none is left out.
+  std::vector<Partial> others;
+  static constexpr std::size_t kOthersMax = 3;
   bool operator==(const RowPosition&) const = default;
 };
 

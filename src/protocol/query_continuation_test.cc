@@ -11,12 +11,12 @@ QueryPosition longest() {
   const Epk epk{std::string(kBoundaryBytesMax, '\xFF')};
   QueryPosition position;
   position.query = ~0ull;
-  position.at = {epk, {~0ull}, epk, ReadFeedPosition::Rest{epk, {~0ull}}};
+  position.at = {epk, {~0ull}, epk, {{epk, {~0ull}}}};
   position.rows.skipped = position.rows.emitted = ~0ull;
   position.rows.key = std::string(RowPosition::kKeyBytesMax, '\xFF');
   position.rows.cut_rows = position.rows.cut_hash = ~0ull;
-  position.rows.partial = position.rows.other_partial = {~0ull};
-  position.rows.partial_rows = position.rows.other_partial_rows = ~0u;
+  position.rows.partial = {{~0ull}, ~0u};
+  position.rows.others.assign(RowPosition::kOthersMax, position.rows.partial);
   position.suspended = ~0ull;
   return position;
 }
@@ -30,13 +30,11 @@ TEST(QueryContinuation, CarriesAPosition) {
   position.rows.key = "";
   position.rows.emitted = 3;
   EXPECT_EQ(decode_query_continuation(encode_continuation(position)).value(), position);
-  position.rows.partial = DocumentNumber{43};
-  position.rows.partial_rows = 2;
+  position.rows.partial = {DocumentNumber{43}, 2};
   EXPECT_EQ(decode_query_continuation(encode_continuation(position)).value(), position);
-  position.rows.partial_rows = 0;
   position.rows.partial = {};
-  position.rows.other_partial = DocumentNumber{44};
-  position.rows.other_partial_rows = 1;
+  position.rows.others = {{DocumentNumber{44}, 1}, {DocumentNumber{45}, 2}};
+  position.at.rests = {{Epk{"a"}, {3}}, {Epk{"b"}, {2}}};
   EXPECT_EQ(decode_query_continuation(encode_continuation(position)).value(), position);
   position.rows.cut_rows = 5;
   position.rows.cut_hash = 6;

@@ -1,5 +1,9 @@
 #include "protocol/sealed_token.h"
 
+#include <algorithm>
+#include <utility>
+
+#include "base/assert.h"
 #include "protocol/base64.h"
 
 namespace orrery::sealed_token {
@@ -22,6 +26,57 @@ std::uint64_t read_big_endian(std::string_view bytes) {
   std::uint64_t value = 0;
   for (char c : bytes) value = value << 8 | static_cast<std::uint8_t>(c);
   return value;
+}
+
+std::string_view Taker::take(std::size_t size) {
+  if (failed_ || size > bytes_.size()) {
+    failed_ = true;
+    return {};
+  }
+  const std::string_view taken = bytes_.substr(0, size);
+  bytes_.remove_prefix(size);
+  return taken;
+}
+
+Epk Taker::epk() {
+  const auto size = static_cast<std::size_t>(number(1));
+  if (size > kBoundaryBytesMax) failed_ = true;
+  return Epk{bytes(failed_ ? 0 : size)};
+}
+
+std::vector<ReadFeedPosition::Rest> Taker::rests() {
+  std::vector<ReadFeedPosition::Rest> rests;
+  for (std::uint64_t left = number(1); left > 0 && !failed_; --left) {
+    const DocumentNumber after{number(kNumberSize)};
+    rests.push_back({epk(), after});
+  }
+  return rests;
+}
+
+void append_epk(std::string& out, const Epk& epk) {
+  ORRERY_ASSERT(epk.bytes.size() <= kBoundaryBytesMax);
+  out += static_cast<char>(epk.bytes.size());
+  out += epk.bytes;
+}
+
+void append_rests(std::string& out, std::vector<ReadFeedPosition::Rest> rests,
+                  std::size_t bytes_max) {
+  ORRERY_ASSERT(bytes_max >= kRestBytesMax);
+  const auto fits = [&] {
+    std::size_t size = 1;
+    for (const auto& rest : rests) size += kNumberSize + 1 + rest.max.bytes.size();
+    return size <= bytes_max && rests.size() <= UINT8_MAX;
+  };
+  while (!fits()) {
+    auto last = std::move(rests.back());
+    rests.pop_back();
+    rests.back() = {std::move(last.max), std::min(rests.back().after, last.after)};
+  }
+  out += static_cast<char>(rests.size());
+  for (const auto& rest : rests) {
+    append_big_endian(out, rest.after.value, kNumberSize);
+    append_epk(out, rest.max);
+  }
 }
 
 std::string seal(std::string bytes) {

@@ -13,9 +13,17 @@ namespace {
 constexpr std::int64_t kDimensionsMax = 4096;
 constexpr std::int64_t kFlatDimensionsMax = 505;
 constexpr std::int64_t kQuantizationBytesMax = 512;
-constexpr std::int64_t kSearchListMin = 25;
-constexpr std::int64_t kSearchListMax = 500;
 constexpr std::size_t kShardPathsMax = 1;
+
+/// What a number may be, and what the service calls its range where it refuses one: that is
+/// narrower than what it documents, and clients look for the words.
+struct Bounds {
+  std::int64_t min;
+  std::int64_t max;
+  std::int64_t told_min;
+  std::int64_t told_max;
+};
+constexpr Bounds kSearchList = {.min = 10, .max = 500, .told_min = 25, .told_max = 500};
 
 /// Of a member that may be any JSON.
 std::string shown(const Json* value) {
@@ -82,14 +90,14 @@ Result<> check_embedding(const Json& embedding) {
   return {};
 }
 
-Result<> check_range(const Json& index, const char* member, std::string_view name, std::int64_t min,
-                     std::int64_t max) {
+Result<> check_range(const Json& index, const char* member, std::string_view name,
+                     const Bounds& bounds) {
   const Json* value = find_member(index, member);
-  if (value == nullptr || integer_in(*value, min, max)) return {};
+  if (value == nullptr || integer_in(*value, bounds.min, bounds.max)) return {};
   return bad_request(fmt::format(
       "The Vector Indexing Policy parameter {} value :: {} is out of range. The allowed range is "
       "between {} and {}.",
-      name, shown(value), min, max));
+      name, shown(value), bounds.told_min, bounds.told_max));
 }
 
 Result<> check_shard_key(const Json& index) {
@@ -140,10 +148,13 @@ Result<> check_vector_index(const Json& index, const Json* embeddings) {
                     "the maximum supported value {}.",
                     shown(path), dimensions, kFlatDimensionsMax));
   }
-  ORRERY_TRY(check_range(index, "quantizationByteSize", "QuantizationByteSize", 1,
-                         std::min(dimensions, kQuantizationBytesMax)));
-  ORRERY_TRY(check_range(index, "indexingSearchListSize", "IndexingSearchListSize", kSearchListMin,
-                         kSearchListMax));
+  const Bounds quantization_bytes = {.min = 1,
+                                     .max = kQuantizationBytesMax,
+                                     .told_min = 1,
+                                     .told_max = std::min(dimensions, kQuantizationBytesMax)};
+  ORRERY_TRY(
+      check_range(index, "quantizationByteSize", "QuantizationByteSize", quantization_bytes));
+  ORRERY_TRY(check_range(index, "indexingSearchListSize", "IndexingSearchListSize", kSearchList));
   return check_shard_key(index);
 }
 

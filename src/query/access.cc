@@ -17,6 +17,12 @@ namespace {
 using json::Kind;
 using json::Value;
 
+// A text may have tens of thousands of conditions. Beyond these bounds less is said than could be.
+/// Conditions that all hold, and alternatives of which one does.
+constexpr std::size_t kConditionsMax = 100;
+/// Intervals of a set that is made smaller.
+constexpr std::size_t kIntervalsMax = 2000;
+
 /// What an index can be asked for: values at a path, or cells of geometries there.
 struct Target {
   IndexPath path;
@@ -58,15 +64,23 @@ void add(Bound& bound, Bound other) {
     return;
   }
   for (auto& [value, condition] : other.conditions) {
+    const bool is_full = bound.conditions.size() >= kConditionsMax;
+    if (is_full && !bound.conditions.contains(value)) continue;
     const auto [at, is_new] = bound.conditions.try_emplace(value, std::move(condition));
     if (is_new) continue;
+    if (at->second.keys.intervals.size() + condition.keys.intervals.size() > kIntervalsMax) {
+      continue;
+    }
     at->second.keys = intersection_of(at->second.keys, condition.keys);
     if (at->second.keys.empty()) {
       bound = never();
       return;
     }
   }
-  std::ranges::move(other.alternatives, std::back_inserter(bound.alternatives));
+  for (Alternatives& alternatives : other.alternatives) {
+    if (bound.alternatives.size() == kConditionsMax) break;
+    bound.alternatives.push_back(std::move(alternatives));
+  }
 }
 
 /// What a branch of an OR adds to the alternatives: its best condition besides those that all
@@ -109,7 +123,7 @@ Bound one_of(std::vector<Bound> branches) {
   std::map<Target, std::vector<KeySet>> sets;
   const bool all_have_one = std::ranges::all_of(
       branches, [&](const Bound& branch) { return add_branch(sets, branch, shared); });
-  if (!all_have_one) return any;
+  if (!all_have_one || sets.size() > kConditionsMax) return any;
   Alternatives alternatives;
   for (const auto& [target, of_it] : sets) alternatives.emplace(target, union_of(of_it));
   any.alternatives.push_back(std::move(alternatives));
@@ -232,7 +246,7 @@ class Analysis {
       return inner->query->is_grouped() ? Bound() : of_query(*inner->query);
     }
     const auto* path = std::get_if<Path>(&item.collection->node);
-    if (item.source == 0 || path == nullptr || !bases_[path->source]) return {};
+    if (item.is_document() || path == nullptr || !bases_[path->source]) return {};
     IndexPath base = absolute(*path);
     if (item.is_iteration) base.steps.push_back({.name = {}, .is_element = true});
     bases_[item.source] = std::move(base);

@@ -8,11 +8,12 @@
 
 #include "protocol/ids.h"
 #include "query/aggregate.h"
+#include "query/bind_group.h"
+#include "query/computed.h"
 #include "query/evaluate.h"
 #include "query/functions.h"
-#include "query/parser.h"
-#include "query/print.h"
 #include "query/search_policy.h"
+#include "query/walk.h"
 
 namespace orrery::query {
 namespace {
@@ -37,10 +38,16 @@ constexpr Function kDocumentId{
 std::string argument_count_message(const Function& function) {
   const int min = function.arguments_min;
   const int max = function.arguments_max;
-  const std::string count = max == kAnyNumber ? fmt::format("at least {}", min)
-                            : min == max      ? fmt::format("{}", min)
-                                              : fmt::format("{} to {}", min, max);
+  const std::string count = max == kAnyNumber           ? fmt::format("at least {}", min)
+                            : min == max                ? fmt::format("{}", min)
+                            : function.is_least_or_most ? fmt::format("{} or {}", min, max)
+                                                        : fmt::format("{} to {}", min, max);
   return fmt::format("The {} function requires {} argument(s).", function.name, count);
+}
+
+template <typename Node>
+bool is_a(const Expression& expression) {
+  return std::holds_alternative<Node>(expression.node);
 }
 
 /// Binds a tree from its leaves upwards. Functions that return a bool say whether the expression is
@@ -54,9 +61,7 @@ class Binder {
   }
 
   Result<bool> bind(Expression& expression) {
-    if (group_ != nullptr) {
-      if (bind_group_value(expression)) return false;
-    }
+    if (bind_group_value(expression)) return false;
     ORRERY_TRY(bool is_constant,
                std::visit([&](auto& node) -> Result<bool> { return bind_node(node, expression); },
                           expression.node));
@@ -71,13 +76,17 @@ class Binder {
     return true;
   }
 
+  Result<> bind_whole_query(Query& query) {
+    // Also where nothing is read: the first source is no subquery's.
+    document_ = context_.sources.add("");
+    return bind_query(query, true, true);
+  }
+
   /// `is_container`: its first source is the container, whatever it is called.
   Result<> bind_query(Query& query, bool is_container, bool is_whole) {
     const std::size_t outer_names = names_.size();
-    Group* outer_group = std::exchange(group_, nullptr);
-    const bool outer_aggregates = std::exchange(in_aggregate_, false);
+    GroupScope* outer_group = std::exchange(group_, nullptr);
     const auto outcome = bind_clauses(query, is_container, is_whole, outer_names);
-    in_aggregate_ = outer_aggregates;
     group_ = outer_group;
     names_.resize(outer_names);
     return outcome;
@@ -87,12 +96,6 @@ class Binder {
   struct BoundName {
     std::string name;
     std::size_t source;
-  };
-  /// The select list of a query with aggregates or GROUP BY: what may be named there.
-  struct Group {
-    Query& query;
-    std::vector<std::string> texts;  // Of the items of GROUP BY, as they are printed.
-    std::size_t first_name;          // In names_: those before are of the queries around it.
   };
 
   // ── Clauses ──
@@ -117,29 +120,20 @@ class Binder {
     }
     if (query.where) ORRERY_TRY(bind(*query.where));
 
-    Group group{.query = query, .texts = {}, .first_name = outer_names};
-    for (ExpressionPtr& item : query.group_by) {
-      group.texts.push_back(print(*item));
-      if (has_aggregate(*item)) return aggregate_not_allowed(item->span);
-      const std::size_t references = references_;
-      ORRERY_TRY(bind(*item));
-      if (references == references_) {
-        return text_error(text_, item->span, "",
-                          "An item of GROUP BY must refer to a property of a document.");
-      }
-    }
+    GroupScope group{.query = query, .first_name = outer_names, .end_name = names_.size()};
+    for (ExpressionPtr& item : query.group_by) ORRERY_TRY(bind_group_item(*item, group));
     const bool is_grouped =
         !query.group_by.empty() || std::ranges::any_of(query.selection.items, [](const auto& item) {
           return has_aggregate(*item.expression);
         });
-    if (is_grouped) group_ = &group;
+    if (is_grouped) enter(group);
     for (Selection::Item& item : query.selection.items) ORRERY_TRY(bind(*item.expression));
     // Without GROUP BY there is one row, which is in any order: what is written is only checked.
     const bool is_one_row = is_grouped && query.group_by.empty() && !query.is_rank;
-    if (is_one_row) group_ = nullptr;
+    if (is_one_row) leave_group();
     ORRERY_TRY(bind_order(query));
     if (is_one_row) query.order_by.clear();
-    group_ = nullptr;
+    if (group_ != nullptr) leave_group();
     ORRERY_TRY(bind_count(query.top, "SC2060", "TOP"));
     ORRERY_TRY(bind_count(query.offset, "SC2062", "OFFSET"));
     ORRERY_TRY(bind_count(query.limit, "SC2061", "LIMIT"));
@@ -159,7 +153,6 @@ class Binder {
 
   Result<> bind_from_item(FromItem& item, bool is_container) {
     if (is_container) {
-      if (document_ == kNoSource) document_ = context_.sources.add("");
       if (!std::holds_alternative<Subquery>(item.collection->node)) {
         // The document itself: nothing is to be looked up in it.
         if (std::holds_alternative<Name>(item.collection->node) && !item.is_iteration) {
@@ -208,10 +201,10 @@ class Binder {
         continue;
       }
       item.is_score = is_score(*item.expression);
-      const bool is_computed = is_computed_property(*item.expression);
       if (has_aggregate(*item.expression) && !is_grouped) return aggregate_not_allowed(span);
       ORRERY_TRY(bind(*item.expression));
       if (item.is_score) set_score_order(item);
+      const bool is_computed = computed_ == item.expression.get();
       if (is_grouped || item.is_score || is_computed) continue;
       const auto* path = std::get_if<Path>(&item.expression->node);
       if (path == nullptr || query.from.empty()) {
@@ -253,16 +246,32 @@ class Binder {
 
   // ── Groups and aggregates ──
 
-  /// Whatever is written like an item of GROUP BY is its value.
+  void enter(GroupScope& group) {
+    group_ = &group;
+    groups_.push(group);
+  }
+  void leave_group() {
+    group_ = nullptr;
+    groups_.pop();
+  }
+
+  Result<> bind_group_item(Expression& item, GroupScope& group) {
+    if (has_aggregate(item)) return aggregate_not_allowed(item.span);
+    if (any_within(item, is_a<Subquery>)) {
+      return text_error(text_, item.span, "", "A subquery is not allowed in GROUP BY.");
+    }
+    if (!any_within(item, is_a<Name>)) {
+      return text_error(text_, item.span, "",
+                        "An item of GROUP BY must refer to a property of a document.");
+    }
+    group.keys.add(ComparedText(item, find_name_));
+    ORRERY_TRY(bind(item));
+    return {};
+  }
+
+  /// True if there is nothing left to bind.
   bool bind_group_value(Expression& expression) {
-    if (in_aggregate_ || group_->texts.empty()) return false;
-    const bool could_be = !std::holds_alternative<Literal>(expression.node) &&
-                          !std::holds_alternative<Subquery>(expression.node);
-    if (!could_be) return false;
-    const auto found = std::ranges::find(group_->texts, print(expression));
-    if (found == group_->texts.end()) return false;
-    expression.node = GroupValue{static_cast<std::size_t>(found - group_->texts.begin())};
-    return true;
+    return groups_.bind_value(expression, find_name_, context_.sources, group_);
   }
 
   Error aggregate_not_allowed(Span span) const {
@@ -272,15 +281,15 @@ class Binder {
   }
 
   Result<bool> bind_aggregate(Call& call, AggregateKind kind, Expression& expression) {
-    if (group_ == nullptr || in_aggregate_) return aggregate_not_allowed(call.name_span);
+    if (group_ == nullptr || group_->is_in_aggregate) return aggregate_not_allowed(call.name_span);
     if (call.arguments.size() != 1) {
       return text_error(
           text_, expression.span, "SC2050",
           fmt::format("The {} function requires 1 argument(s).", to_upper_ascii(call.name)));
     }
-    in_aggregate_ = true;
+    group_->is_in_aggregate = true;
     const auto bound = bind(*call.arguments[0]);
-    in_aggregate_ = false;
+    group_->is_in_aggregate = false;
     if (!bound) return Error(bound.error());
     auto& aggregates = group_->query.aggregates;
     aggregates.push_back({kind, std::move(call.arguments[0])});
@@ -290,21 +299,28 @@ class Binder {
 
   // ── Names ──
 
-  Result<std::size_t> resolve(const Name& name, Span name_span, Span whole) {
+  /// In names_.
+  std::optional<std::size_t> find_name(std::string_view name) const {
     for (std::size_t i = names_.size(); i-- > 0;) {
-      if (names_[i].name != name.name) continue;
-      if (group_ != nullptr && !in_aggregate_ && i >= group_->first_name) {
-        return text_error(
-            text_, whole, "SC2102",
-            fmt::format("Property reference '{}' is invalid in the select list because it is not "
-                        "contained in either an aggregate function or the GROUP BY clause.",
-                        text_.substr(whole.begin, whole.end - whole.begin)));
-      }
-      ++references_;
-      return names_[i].source;
+      if (names_[i].name == name) return i;
     }
-    return text_error(text_, name_span, "SC2001",
-                      fmt::format("Identifier '{}' could not be resolved.", name.name));
+    return std::nullopt;
+  }
+
+  Result<std::size_t> resolve(const Name& name, Span name_span, Span whole) {
+    const auto found = find_name(name.name);
+    if (!found) {
+      return text_error(text_, name_span, "SC2001",
+                        fmt::format("Identifier '{}' could not be resolved.", name.name));
+    }
+    if (groups_.hide(*found)) {
+      return text_error(
+          text_, whole, "SC2102",
+          fmt::format("Property reference '{}' is invalid in the select list because it is not "
+                      "contained in either an aggregate function or the GROUP BY clause.",
+                      text_.substr(whole.begin, whole.end - whole.begin)));
+    }
+    return names_[*found].source;
   }
 
   Result<bool> bind_node(Literal&, Expression&) { return true; }
@@ -332,43 +348,54 @@ class Binder {
   }
 
   Result<bool> bind_node(Access& access, Expression& expression) {
-    const auto* name = std::get_if<Name>(&access.base->node);
+    bind_grouped_source(*access.base);
     std::optional<std::size_t> source;
-    if (name != nullptr) {
+    if (const auto* name = std::get_if<Name>(&access.base->node)) {
       ORRERY_TRY(source, resolve(*name, access.base->span, expression.span));
-      if (*source == document_) {
-        ORRERY_TRY(const bool was_computed, bind_computed(access));
-        if (was_computed) name = nullptr;
-      }
     }
     bool all_constant = true;
-    std::vector<json::Step> path;
-    bool is_path = name != nullptr;
     for (Access::Step& step : access.steps) {
-      if (!step.computed) {
-        path.emplace_back(step.name);
-        continue;
-      }
+      if (!step.computed) continue;
       ORRERY_TRY(const bool is_constant, bind(*step.computed));
       all_constant = all_constant && is_constant;
-      const auto constant = is_constant ? path_step(*step.computed) : std::nullopt;
-      if (constant) {
-        path.push_back(*constant);
-      } else {
-        is_path = false;
-      }
     }
-    if (is_path) {
-      expression.node = Path{*source, context_.sources.add_path(*source, path)};
-      return false;
+    if (source) {
+      if (const Settings::Computed* computed = computed_at(*source, access.steps.front())) {
+        ORRERY_TRY(const bool is_constant, bind_computed(access, *computed));
+        if (access.steps.empty()) computed_ = &expression;
+        return all_constant && is_constant;
+      }
+      if (const auto path = path_of(access.steps)) {
+        expression.node = Path{*source, context_.sources.add_path(*source, *path)};
+        return false;
+      }
     }
     ORRERY_TRY(const bool is_constant, bind(*access.base));
     return all_constant && is_constant;
   }
 
+  /// Where a source is grouped by, so is what is read of it; but not what is computed of it.
+  void bind_grouped_source(Expression& base) {
+    const auto* name = std::get_if<Name>(&base.node);
+    const auto found = name == nullptr ? std::nullopt : find_name(name->name);
+    if (found && !has_computed(names_[*found].source)) bind_group_value(base);
+  }
+
+  /// Where bound steps lead; nothing if that is not the same everywhere.
+  static std::optional<std::vector<json::Step>> path_of(std::span<const Access::Step> steps) {
+    std::vector<json::Step> path;
+    for (const Access::Step& step : steps) {
+      auto constant = constant_step(step);
+      if (!constant) return std::nullopt;
+      path.push_back(*std::move(constant));
+    }
+    return path;
+  }
+
   /// What a constant in brackets leads to; nothing if it can lead nowhere.
-  static std::optional<json::Step> path_step(const Expression& computed) {
-    const auto* literal = std::get_if<Literal>(&computed.node);
+  static std::optional<json::Step> constant_step(const Access::Step& step) {
+    if (!step.computed) return json::Step(step.name);
+    const auto* literal = std::get_if<Literal>(&step.computed->node);
     if (literal == nullptr) return std::nullopt;
     if (literal->value.is_string()) {
       std::string buffer;
@@ -380,50 +407,36 @@ class Binder {
 
   // ── Computed properties ──
 
-  const Settings::Computed* computed_named(const Access& access) const {
-    if (context_.settings == nullptr || in_computed_ || access.steps.empty()) return nullptr;
-    const Access::Step& first = access.steps.front();
-    std::string buffer;
-    std::string_view name = first.name;
-    if (first.computed) {
-      const auto* literal = std::get_if<Literal>(&first.computed->node);
-      if (literal == nullptr || !literal->value.is_string()) return nullptr;
-      name = literal->value.as_string(buffer);
-    }
-    const auto& all = context_.settings->computed;
-    const auto found = std::ranges::find(all, name, &Settings::Computed::name);
-    return found == all.end() ? nullptr : &*found;
+  /// Only documents have any.
+  bool has_computed(std::size_t source) const {
+    return source == document_ && !context_.is_over_rows && !in_computed_ &&
+           context_.settings != nullptr && !context_.settings->computed.empty();
   }
 
-  bool is_computed_property(const Expression& expression) const {
-    const auto* access = std::get_if<Access>(&expression.node);
-    return access != nullptr && access->steps.size() == 1 && computed_named(*access) != nullptr;
+  /// The one that a bound step leads to from this source.
+  const Settings::Computed* computed_at(std::size_t source, const Access::Step& step) const {
+    if (!has_computed(source)) return nullptr;
+    const auto constant = constant_step(step);
+    const auto* name = constant ? std::get_if<std::string>(&*constant) : nullptr;
+    return name == nullptr ? nullptr : find_computed(*context_.settings, *name);
   }
 
   /// Puts the expression of a computed property in place of the document and its name.
-  Result<bool> bind_computed(Access& access) {
-    const Settings::Computed* computed = computed_named(access);
-    if (computed == nullptr) return false;
-    ORRERY_TRY(auto query, Parser(computed->query).parse_query());
-    if (query->selection.kind != Selection::Kind::Value || query->from.size() != 1) {
-      return Error(
-          ErrorCode::BadRequest,
-          fmt::format("The computed property '{}' must be SELECT VALUE … FROM c.", computed->name));
-    }
-    ExpressionPtr expression = std::move(query->selection.items.front().expression);
+  Result<bool> bind_computed(Access& access, const Settings::Computed& computed) {
+    ORRERY_TRY(auto parsed, parse_computed(computed));
     in_computed_ = true;
-    const std::string_view text = std::exchange(text_, computed->query);
-    Group* const group = std::exchange(group_, nullptr);
-    names_.push_back({query->from.front().alias, document_});
-    const auto bound = bind(*expression);
+    const std::string_view text = std::exchange(text_, computed.query);
+    GroupScope* const group = std::exchange(group_, nullptr);
+    names_.push_back({std::move(parsed.alias), document_});
+    const auto bound = bind(*parsed.expression);
     names_.pop_back();
     group_ = group;
     text_ = text;
     in_computed_ = false;
     if (!bound) return Error(bound.error());
-    access.base = std::move(expression);
+    access.base = std::move(parsed.expression);
     access.steps.erase(access.steps.begin());
-    return true;
+    return *bound;
   }
 
   // ── Calls ──
@@ -460,9 +473,7 @@ class Binder {
   }
 
   Result<> check_count(const Call& call, const Expression& expression) const {
-    const std::size_t count = call.arguments.size();
-    const std::size_t max = call.function->arguments_max;
-    if (count >= call.function->arguments_min && (max == kAnyNumber || count <= max)) return {};
+    if (call.function->takes(call.arguments.size())) return {};
     return text_error(text_, expression.span, "SC2050", argument_count_message(*call.function));
   }
 
@@ -570,22 +581,24 @@ class Binder {
     return all_constant;
   }
 
-  Result<bool> bind_node(Subquery& subquery, Expression&) {
+  Result<bool> bind_node(Subquery& subquery, Expression& expression) {
     ORRERY_TRY(bind_query(*subquery.query, false, false));
+    if (group_ != nullptr) add_group_source(expression, *group_);
     return false;
   }
 
   static constexpr std::size_t kNoSource = SIZE_MAX;
 
+  const FindName find_name_ = [this](std::string_view name) { return find_name(name); };
   BindContext& context_;
   std::string_view text_;
   std::vector<BoundName> names_;      // The innermost last.
   std::size_t document_ = kNoSource;  // The source that is the document of a whole query.
-  Group* group_ = nullptr;            // Of the select list that is being bound.
-  bool in_aggregate_ = false;
+  GroupScope* group_ = nullptr;       // Of the select list that is being bound.
+  GroupScopes groups_;                // And of those that its query is a subquery in.
   bool in_computed_ = false;
   bool ranks_ = false;
-  std::size_t references_ = 0;  // How many names have been resolved.
+  const Expression* computed_ = nullptr;  // The last that was all of a computed property.
 };
 
 }  // namespace
@@ -612,7 +625,7 @@ Result<> bind(Expression& expression, BindContext& context) {
 }
 
 Result<> bind_query(Query& query, BindContext& context) {
-  return Binder(context).bind_query(query, true, true);
+  return Binder(context).bind_whole_query(query);
 }
 
 }  // namespace orrery::query

@@ -51,6 +51,8 @@ struct BindContext {
   /// Null: parameters are refused, since nobody could give them a value.
   const Parameters* parameters = nullptr;
   const Settings* settings = nullptr;  ///< null: none
+  /// What a whole query is over are the rows of another one, which have no computed properties.
+  bool is_over_rows = false;
 };
 
 /// Binds an expression over documents, in place: names become paths of the sources, calls find
@@ -64,7 +66,7 @@ Result<> bind(Expression& expression, BindContext& context);
 ///
 /// Refuses also what is only wrong in a whole query: SC2022 names twice, SC2041 * with GROUP BY,
 /// SC2060 to SC2062 counts, SC2101 and SC2102 aggregates, 2206 what cannot be ordered by, ORDER BY
-/// in subqueries, more JOINs than kJoinsMax.
+/// in subqueries, subqueries in GROUP BY, more JOINs than kJoinsMax.
 Result<> bind_query(Query& query, BindContext& context);
 
 inline constexpr std::size_t kJoinsMax = 10;

@@ -1,8 +1,10 @@
 #include "query/computed.h"
 
+#include <algorithm>
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -41,11 +43,14 @@ bool is_subquery(const Expression& expression) {
   return std::holds_alternative<Subquery>(expression.node);
 }
 
-/// Whether the first step of a path leads to a computed property.
-bool refers_to(const Expression& expression, const std::set<std::string_view>& names) {
-  const auto* access = std::get_if<Access>(&expression.node);
-  return access != nullptr && !access->steps.empty() && !access->steps.front().computed &&
-         names.contains(access->steps.front().name);
+/// Whether a path of the document leads to a computed property, however its first step is written.
+bool refers_to(const Sources& sources, const std::set<std::string_view>& names) {
+  for (std::size_t slot = 0; slot < sources.paths(0).size(); ++slot) {
+    const auto& steps = sources.steps(Path{.source = 0, .slot = slot});
+    const auto* name = steps.empty() ? nullptr : std::get_if<std::string>(&steps.front());
+    if (name != nullptr && names.contains(*name)) return true;
+  }
+  return false;
 }
 
 Result<> check_one(const Settings::Computed& computed, const std::set<std::string_view>& names) {
@@ -61,15 +66,14 @@ Result<> check_one(const Settings::Computed& computed, const std::set<std::strin
                    "must have the same value whenever it is asked for: no user-defined functions, "
                    "no RAND, no current time, no geometry.");
   }
-  const auto refers = [&](const Expression& each) { return refers_to(each, names); };
-  if (any_within(value, refers)) {
-    return refusal(computed.name, "must not refer to another computed property.");
-  }
   const std::string_view aliases[] = {(*query)->from.front().alias};
   Sources sources(aliases);
   BindContext context{.sources = sources, .text = computed.query};
   const auto bound = bind(value, context);
   if (!bound) return refusal(computed.name, bound.error().message());
+  if (refers_to(sources, names)) {
+    return refusal(computed.name, "must not refer to another computed property.");
+  }
   return {};
 }
 
@@ -84,6 +88,22 @@ Result<> check_computed(const Settings& settings) {
     ORRERY_TRY(check_one(computed, others));
   }
   return {};
+}
+
+const Settings::Computed* find_computed(const Settings& settings, std::string_view name) {
+  const auto found = std::ranges::find(settings.computed, name, &Settings::Computed::name);
+  return found == settings.computed.end() ? nullptr : &*found;
+}
+
+Result<ParsedComputed> parse_computed(const Settings::Computed& computed) {
+  ORRERY_TRY(auto query, Parser(computed.query).parse_query());
+  if (query->selection.kind != Selection::Kind::Value || query->from.size() != 1) {
+    return Error(
+        ErrorCode::BadRequest,
+        fmt::format("The computed property '{}' must be SELECT VALUE … FROM c.", computed.name));
+  }
+  return ParsedComputed{.expression = std::move(query->selection.items.front().expression),
+                        .alias = std::move(query->from.front().alias)};
 }
 
 }  // namespace orrery::query

@@ -39,6 +39,8 @@ TEST(ComputedTest, WhatIsMoreIsRefusedByName) {
       {"SELECT VALUE d.a FROM c", "SC2001"},
       {"SELECT VALUE FROM c", "SC1001"},
       {"SELECT VALUE c.other + 1 FROM c", "another computed property"},
+      {R"(SELECT VALUE c["other"] FROM c)", "another computed property"},
+      {R"(SELECT VALUE LOWER(c["oth" || "er"].a[0]) FROM c)", "another computed property"},
   };
   for (const auto& [query, reason] : cases) {
     const std::string message = refusal({{"mine", query}, {"other", "SELECT VALUE c.a FROM c"}});
@@ -49,6 +51,11 @@ TEST(ComputedTest, WhatIsMoreIsRefusedByName) {
 
 TEST(ComputedTest, WhatItHidesIsStillThereForItself) {
   EXPECT_EQ(refusal({{"a", "SELECT VALUE c.a + 1 FROM c"}}), "");
+  EXPECT_EQ(refusal({{"a", R"(SELECT VALUE c["a"] + 1 FROM c)"}}), "");
+}
+
+TEST(ComputedTest, OnlyTheFirstStepIsTheProperty) {
+  EXPECT_EQ(refusal({{"a", "SELECT VALUE c.x.b FROM c"}, {"b", "SELECT VALUE c.y FROM c"}}), "");
 }
 
 }  // namespace

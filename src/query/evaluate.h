@@ -1,6 +1,7 @@
 // What a bound expression says of one row.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -37,9 +38,19 @@ class Row {
 /// Strings that one evaluation makes may have so many bytes in all; beyond that they are undefined.
 inline constexpr std::size_t kMadeBytesMax = std::size_t{16} << 20;
 
+/// A row, and a value of a subquery, may have so many bytes; beyond that the query is refused.
+inline constexpr std::size_t kValueBytesMax = std::size_t{16} << 20;
+
+/// What the groups of a subquery may have in all.
+inline constexpr std::size_t kSubqueryGroupsBytesMax = std::size_t{64} << 20;
+
 /// How many rows the subqueries of one row may have: a short text can nest loops over a large
 /// document.
 inline constexpr std::uint64_t kSubqueryRowsMax = 1'000'000;
+
+/// How long the subqueries of one row may take: what each of their rows does may be long, too. Such
+/// a query cannot be given up before.
+inline constexpr std::chrono::seconds kSubqueryTimeMax{5};
 
 /// What an evaluation stands on. One thread's.
 struct Frame {
@@ -63,6 +74,7 @@ struct Frame {
 
   std::size_t made_bytes = 0;
   std::uint64_t subquery_rows = 0;
+  std::chrono::steady_clock::time_point subqueries_begun;  ///< once there are some rows
   std::optional<Error> failure;  ///< what ends the query: a user-defined function, a limit
 };
 

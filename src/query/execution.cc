@@ -60,10 +60,10 @@ class Execution::Impl {
     if (tree_.top) take_ = std::min(take_, tree_.top->value);
     resume_key_ = position_.key;
     resume_cut_rows_ = position_.cut_rows;
-    resume_partials_[0] = {position_.partial, position_.partial_rows};
-    resume_partials_[1] = {position_.other_partial, position_.other_partial_rows};
-    position_.partial = position_.other_partial = {};
-    position_.partial_rows = position_.other_partial_rows = 0;
+    resume_partials_.push_back({position_.partial});
+    for (const RowPosition::Partial& other : position_.others) resume_partials_.push_back({other});
+    position_.partial = {};
+    position_.others.clear();
     if (query_->shape() == PreparedQuery::Shape::Grouped && tree_.is_grouped()) {
       groups_.emplace(tree_);
     }
@@ -87,6 +87,8 @@ class Execution::Impl {
         visit_ = [this] { return take_stream_row(); };
     }
   }
+
+  void show_at_most(std::uint32_t rows) { limits_.rows_max = std::min(limits_.rows_max, rows); }
 
   void begin_piece(DocumentNumber after) {
     piece_ = afters_.size();
@@ -126,11 +128,15 @@ class Execution::Impl {
       std::string key = sort_key();
       if (key.starts_with(*resume_key_) && hash_of_key(key) == position_.cut_hash) {
         resume_key_ = std::move(key);
-        resume_cut_rows_ = 0;
       }
       return false;
     });
+    forget_cut_rows();
   }
+
+  /// Where it is not there as it was, the rows with this beginning come again: counting them would
+  /// leave some out if others have gone.
+  void forget_cut_rows() { resume_cut_rows_ = 0; }
 
   bool wants_remembering() const {
     return query_->shape() == PreparedQuery::Shape::Stream && tree_.is_distinct;
@@ -146,7 +152,7 @@ class Execution::Impl {
       number_ = {};
       place_ = 0;
       for_each_row(tree_, frame_, visit_);
-      is_over_ = !groups_ && !is_page_full_;
+      is_over_ = query_->shape() == PreparedQuery::Shape::Stream && !is_page_full_;
     }
     if (groups_) ORRERY_TRY(emit_groups());
     if (query_->shape() == PreparedQuery::Shape::Ordered) emit_ordered();
@@ -183,7 +189,7 @@ class Execution::Impl {
  private:
   Next take_value(const Value& document, DocumentNumber number) {
     frame_.begin_row();
-    if (query_->reads_documents()) frame_.row.set(0, document);
+    frame_.row.set(0, document);
     number_ = number;
     place_ = 0;
     is_piece_done_ = false;
@@ -191,9 +197,8 @@ class Execution::Impl {
     if (frame_.failure || is_page_full_) return Next::PageDone;
     if (query_->shape() == PreparedQuery::Shape::Stream) {
       position_.partial = {};
-      position_.partial_rows = 0;
       for (Partial& each : resume_partials_) {
-        if (each.number == number) each = {};
+        if (each.shown.number == number) each = {};
       }
       if (is_over()) return Next::PageDone;
     }
@@ -204,8 +209,7 @@ class Execution::Impl {
 
   /// A document of which earlier pages have shown so many rows, but not all.
   struct Partial {
-    DocumentNumber number;
-    std::uint32_t rows = 0;
+    RowPosition::Partial shown;
     std::optional<std::size_t> piece =
         std::nullopt;  // Where its rows with the resume key were met.
   };
@@ -213,24 +217,25 @@ class Execution::Impl {
   /// 0: none, or all of them.
   std::uint32_t shown_rows_of(DocumentNumber number) const {
     for (const Partial& each : resume_partials_) {
-      if (each.rows > 0 && each.number == number) return each.rows;
+      if (each.shown.rows > 0 && each.shown.number == number) return each.shown.rows;
     }
     return 0;
   }
 
-  /// What was begun in pieces further on is still to be told from what is new there. A token holds
-  /// two: where there are more, rows come again, and none is left out.
+  /// What was begun in pieces further on is still to be told from what is new there.
   void keep_partials() {
     for (const Partial& each : resume_partials_) {
-      if (each.rows == 0 || each.number == position_.partial) continue;
-      if (position_.partial_rows == 0) {
-        position_.partial = each.number;
-        position_.partial_rows = each.rows;
+      if (each.shown.rows == 0 || each.shown.number == position_.partial.number) continue;
+      if (position_.partial.rows == 0) {
+        position_.partial = each.shown;
       } else {
-        position_.other_partial = each.number;
-        position_.other_partial_rows = each.rows;
+        keep_other(each);
       }
     }
+  }
+
+  void keep_other(const Partial& other) {
+    if (position_.others.size() < RowPosition::kOthersMax) position_.others.push_back(other.shown);
   }
 
   bool take_stream_row() {
@@ -289,10 +294,7 @@ class Execution::Impl {
     is_page_full_ = true;
     return false;
   }
-  void remember_place() {
-    position_.partial = number_;
-    position_.partial_rows = place_;
-  }
+  void remember_place() { position_.partial = {number_, place_}; }
   void separate() {
     if (count_ > 0) rows_.push_back(',');
   }
@@ -337,7 +339,7 @@ class Execution::Impl {
     row.number = number_;
     row.place = place_++;
     for (Partial& each : resume_partials_) {
-      if (each.number == number_ && row.key == resume_key_) each.piece = piece_;
+      if (each.shown.number == number_ && row.key == resume_key_) each.piece = piece_;
     }
     if (is_shown_before(row)) return true;
     const bool is_full = waiting_.size() >= wanted() || waiting_.memory() > limits_.memory_max;
@@ -448,21 +450,17 @@ class Execution::Impl {
       position_.key = row.key;
     }
     has_new_key_ = row.key != resume_key_;
-    position_.partial = row.number;
-    position_.partial_rows = row.place + 1;
+    position_.partial = {row.number, row.place + 1};
     last_piece_ = row.piece;
     last_number_ = row.number;
     keep_partial_after(row);
   }
 
   void keep_partial_after(const WaitingRow& row) {
-    position_.other_partial = {};
-    position_.other_partial_rows = 0;
+    position_.others.clear();
     if (has_new_key_) return;
     for (const Partial& each : resume_partials_) {
-      if (each.rows == 0 || each.piece <= row.piece) continue;
-      position_.other_partial = each.number;
-      position_.other_partial_rows = each.rows;
+      if (each.shown.rows > 0 && each.piece > row.piece) keep_other(each);
     }
   }
 
@@ -496,6 +494,7 @@ class Execution::Impl {
   std::vector<GroupRow> rows_of_groups() {
     std::vector<GroupRow> rows;
     for (const auto& [key, group] : groups_->sorted()) {
+      frame_.begin_row();
       Value value = groups_->show(*group, frame_);
       if (value.is_undefined()) continue;
       GroupRow row;
@@ -572,11 +571,12 @@ class Execution::Impl {
     const std::string rows = "[" + inner_->take_rows() + "]";
     const Value all = Value::of_checked(rows);
     std::uint64_t number = 0;
-    begin_piece({});
+    // They count as one piece, in which ties go on after the row that was shown last.
+    begin_piece(resume_partials_.front().shown.number);
     const bool is_streamed = !groups_ && tree_.order_by.empty();
     for (json::Reader reader(all); reader.next();) {
       ++number;
-      if (is_streamed && number < resume_partials_.front().number.value) {
+      if (is_streamed && number < resume_partials_.front().shown.number.value) {
         if (!tree_.is_distinct) continue;
         frame_.begin_row();
         frame_.row.set(0, reader.value());
@@ -591,7 +591,7 @@ class Execution::Impl {
 
   const PreparedQueryPtr query_;
   const Query& tree_;
-  const PageLimits limits_;
+  PageLimits limits_;
   Frame frame_;
   RowVisitor visit_;
 
@@ -599,7 +599,7 @@ class Execution::Impl {
   std::uint64_t take_ = 0;  // LIMIT and TOP
   std::optional<std::string> resume_key_;
   std::uint64_t resume_cut_rows_ = 0;
-  std::array<Partial, 2> resume_partials_;
+  std::vector<Partial> resume_partials_;
 
   std::size_t piece_ = 0;
   std::vector<DocumentNumber> afters_;  // Of each piece.
@@ -629,6 +629,8 @@ void Execution::remember(std::string_view document, DocumentNumber number) {
 }
 bool Execution::wants_remembering() const { return impl_->wants_remembering(); }
 void Execution::resume_at(std::string_view document) { impl_->resume_at(document); }
+void Execution::forget_cut_rows() { impl_->forget_cut_rows(); }
+void Execution::show_at_most(std::uint32_t rows) { impl_->show_at_most(rows); }
 Result<> Execution::finish() { return impl_->finish(); }
 const std::string& Execution::rows() const { return impl_->rows_; }
 std::string Execution::take_rows() { return std::move(impl_->rows_); }

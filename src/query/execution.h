@@ -51,8 +51,12 @@ class Execution {
   void remember(std::string_view document, DocumentNumber number);
   bool wants_remembering() const;
   /// Ordered, from a key that was cut: the document of the last row, which has the whole key if it
-  /// has not changed since then. Without it rows with that beginning are only counted.
+  /// has not changed since then; or there is none any more, and rows with that beginning come
+  /// again. Without either they are only counted.
   void resume_at(std::string_view document);
+  void forget_cut_rows();
+  /// The page is to have no more rows than this, whatever was said before.
+  void show_at_most(std::uint32_t rows);
 
   /// All documents were given (or their pieces were done): makes the rows of the page.
   /// PayloadTooLarge… what an expression or a limit refuses.

@@ -230,7 +230,9 @@ std::size_t SearchTerm::count_similar(std::span<const Word> words, std::size_t c
   for (std::size_t at = 0; at + words_.size() <= words.size() && count < count_max; ++at) {
     const bool is_here = std::ranges::equal(
         words_, words.subspan(at, words_.size()), [&](const Word& wanted, const Word& word) {
-          return is_similar(wanted.plain, word.plain, *distance_);
+          // What is found without a distance is found with one.
+          return is_similar(wanted.plain, word.plain, *distance_) ||
+                 is_similar(wanted.stem, word.stem, *distance_);
         });
     if (is_here) ++count;
   }

@@ -41,7 +41,7 @@ class SearchTerm {
   bool occurs_in(std::span<const Word> words) const { return count_up_to(words, 1) > 0; }
 
   const std::vector<Word>& words() const { return words_; }
-  /// Whether words are compared letter by letter, not by their stems.
+  /// Whether words are compared letter by letter: they themselves, or their stems.
   bool is_fuzzy() const { return distance_.has_value(); }
 
  private:

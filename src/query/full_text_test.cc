@@ -97,7 +97,7 @@ TEST(FullText, FuzzyTermsAllowForWrongLetters) {
     return R"({"term":")" + std::string(term) + R"(","distance":)" + std::to_string(distance) + "}";
   };
   EXPECT_EQ(said("FULLTEXTCONTAINS", {kHill, fuzzy("bicycle", 0)}), "true");
-  EXPECT_EQ(said("FULLTEXTCONTAINS", {kHill, fuzzy("bicycles", 0)}), "false");
+  EXPECT_EQ(said("FULLTEXTCONTAINS", {kHill, fuzzy("bicykles", 0)}), "false");
   EXPECT_EQ(said("FULLTEXTCONTAINS", {kHill, fuzzy("bycicle", 1)}), "false");
   EXPECT_EQ(said("FULLTEXTCONTAINS", {kHill, fuzzy("bycicle", 2)}), "true");
   EXPECT_EQ(said("FULLTEXTCONTAINS", {kHill, fuzzy("bicicle", 1)}), "true");
@@ -108,6 +108,19 @@ TEST(FullText, FuzzyTermsAllowForWrongLetters) {
   EXPECT_EQ(said("FULLTEXTCONTAINS", {kHill, fuzzy("bicycle", 3)}), "-");
   EXPECT_EQ(said("FULLTEXTCONTAINS", {kHill, R"({"term":"bicycle"})"}), "-");
   EXPECT_EQ(said("FULLTEXTCONTAINS", {kHill, R"({"term":7,"distance":1})"}), "-");
+}
+
+TEST(FullText, FuzzyTermsFindWhatOthersFind) {
+  constexpr const char* kFoxes = R"("quick brown foxes jumped")";
+  for (const std::string term : {"fox", "foxes", "FOX", "jumping", "brown fox", "foxes jumps"}) {
+    EXPECT_EQ(said("FULLTEXTCONTAINS", {kFoxes, '"' + term + '"'}), "true") << term;
+    for (const char distance : {'0', '1', '2'}) {
+      const std::string fuzzy = R"({"term":")" + term + R"(","distance":)" + distance + "}";
+      EXPECT_EQ(said("FULLTEXTCONTAINS", {kFoxes, fuzzy}), "true") << fuzzy;
+    }
+  }
+  EXPECT_EQ(said("FULLTEXTCONTAINS", {kFoxes, R"({"term":"fix","distance":1})"}), "true");
+  EXPECT_EQ(said("FULLTEXTCONTAINS", {kFoxes, R"({"term":"fix","distance":0})"}), "false");
 }
 
 TEST(FullText, SimilarityIsThatOfTheWholeTable) {

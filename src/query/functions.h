@@ -1,6 +1,7 @@
 // The built-in functions.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -45,8 +46,16 @@ struct Function {
   bool takes_undefined = false;
   Kind kind = Kind::Pure;
   Hidden hidden = Hidden::None;
+  /// Whether counts of arguments between the least and the most are wrong, too.
+  bool is_least_or_most = false;
   /// Instead of `call`, for those that need them.
   json::Value (*call_in)(Arguments, const Surroundings&) = nullptr;
+
+  /// Whether it can be called with so many arguments.
+  constexpr bool takes(std::size_t count) const {
+    if (is_least_or_most) return count == arguments_min || count == arguments_max;
+    return count >= arguments_min && (arguments_max == kAnyNumber || count <= arguments_max);
+  }
 };
 
 /// In any case; nothing if there is none of that name. The function lives for ever.

@@ -148,12 +148,14 @@ using enum Function::Kind;
 
 constexpr Function per_query(std::string_view name, std::uint8_t arguments_min,
                              std::uint8_t arguments_max,
-                             Value (*call_in)(Arguments, const Surroundings&)) {
+                             Value (*call_in)(Arguments, const Surroundings&),
+                             bool is_least_or_most = false) {
   return {.name = name,
           .arguments_min = arguments_min,
           .arguments_max = arguments_max,
           .call = nullptr,
           .kind = PerQuery,
+          .is_least_or_most = is_least_or_most,
           .call_in = call_in};
 }
 
@@ -175,7 +177,7 @@ constexpr Function kFunctions[] = {
     {"GETCURRENTTIMESTAMP", 0, 0, current<in_milliseconds>, false, PerRow},
     per_query("GETCURRENTTIMESTAMPSTATIC", 0, 0, begun<in_milliseconds>),
     {"MONTH", 1, 1, part_in<DatePart::Month>},
-    per_query("NOW", 0, 2, now),
+    per_query("NOW", 0, 2, now, true),
     {"TICKSTODATETIME", 1, 1, ticks_to_date_time},
     {"TIMESTAMPTODATETIME", 1, 1, timestamp_to_date_time},
     {"YEAR", 1, 1, part_in<DatePart::Year>},

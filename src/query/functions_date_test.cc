@@ -246,6 +246,15 @@ TEST(DateFunctions, NowIsTheTimeOfTheRow) {
   EXPECT_LE(std::stoll(in_milliseconds), after / 10'000);
 }
 
+TEST(DateFunctions, NowHasAPartAndACountOrNeither) {
+  const Function* const now = find_function("NOW");
+  ASSERT_NE(now, nullptr);
+  EXPECT_TRUE(now->takes(0));
+  EXPECT_FALSE(now->takes(1));
+  EXPECT_TRUE(now->takes(2));
+  EXPECT_FALSE(now->takes(3));
+}
+
 TEST(DateFunctions, TheTimeOfAQueryIsOne) {
   const DateTime begun = *parse_date_time("2027-03-31T22:21:20.1234567Z");
   EXPECT_EQ(asked_at("GetCurrentDateTimeStatic", "[]", begun), R"("2027-03-31T22:21:20.1234567Z")");

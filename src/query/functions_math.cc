@@ -1,5 +1,6 @@
 // Functions of numbers.
 #include <cmath>
+#include <cstdlib>
 #include <numbers>
 #include <random>
 
@@ -88,6 +89,30 @@ Value random_number(Arguments) {
 
 Value pi(Arguments) { return Value::number(std::numbers::pi); }
 
+/// To a multiple of ten to the `zeros`, of which there are 18 at most.
+Number round_integer(std::int64_t number, std::int64_t zeros) {
+  std::int64_t scale = 1;
+  for (; zeros > 0; --zeros) scale *= 10;
+  const std::int64_t rest = number % scale;
+  const Number cut = Number::of(number - rest);
+  if (std::abs(rest) < scale - std::abs(rest)) return cut;
+  return add(cut, Number::of(rest < 0 ? -scale : scale));
+}
+
+double round_real(double number, std::int64_t digits) {
+  const double scale = std::pow(10.0, std::fabs(static_cast<double>(digits)));
+  if (digits >= 0) {
+    // More digits than a double has: there is nothing to round.
+    constexpr double kWhole = 4503599627370496.0;  // 2⁵²
+    const double scaled = number * scale;
+    return std::fabs(scaled) < kWhole ? std::round(scaled) / scale : number;
+  }
+  if (!std::isfinite(number)) return number;
+  // All numbers are nearer to zero.
+  if (!std::isfinite(scale)) return 0;
+  return std::round(number / scale) * scale;
+}
+
 /// Half goes away from zero.
 Value round(Arguments arguments) {
   if (!arguments[0]->is_number()) return {};
@@ -98,23 +123,36 @@ Value round(Arguments arguments) {
   if (!arguments[1]->is_number()) return {};
   const auto digits = integral(arguments[1]->as_number());
   if (!digits) return {};
-  if (number.is_integer && *digits >= 0) return Value::number(number);
-  const double scale = std::pow(10.0, std::fabs(static_cast<double>(*digits)));
-  const double scaled = *digits >= 0 ? number.real * scale : number.real / scale;
-  // More digits than a double has: there is nothing to round.
-  if (!std::isfinite(scaled)) return Value::number(number);
-  return Value::number(*digits >= 0 ? std::round(scaled) / scale : std::round(scaled) * scale);
+  if (!number.is_integer) return Value::number(round_real(number.real, *digits));
+  if (*digits >= 0) return Value::number(number);
+  constexpr std::int64_t kZerosMax = 18;
+  if (*digits >= -kZerosMax) return Value::number(round_integer(number.integer, -*digits));
+  return Value::number(round_real(number.real, *digits));
+}
+
+/// What is below `number` and a multiple of `size`; above it where that is negative.
+Number bin_of_integer(Number number, Number size) {
+  const std::int64_t rest = modulo(number, size).integer;
+  if (rest == 0) return number;
+  const std::int64_t quotient = number.integer / size.integer;
+  const bool is_rounded_up = (rest < 0) != (size.integer < 0);
+  return multiply(Number::of(is_rounded_up ? quotient - 1 : quotient), size);
 }
 
 Value number_bin(Arguments arguments) {
   if (!arguments[0]->is_number()) return {};
-  const double number = arguments[0]->as_number().real;
-  double size = 1;
+  const Number all = arguments[0]->as_number();
+  Number step = Number::of(std::int64_t{1});
   if (arguments.size() == 2) {
     if (!arguments[1]->is_number()) return {};
-    size = arguments[1]->as_number().real;
+    step = arguments[1]->as_number();
   }
-  if (size == 0) return {};
+  if (step.real == 0) return {};
+  if (const auto whole = integral(step); all.is_integer && whole) {
+    return Value::number(bin_of_integer(all, Number::of(*whole)));
+  }
+  const double number = all.real;
+  const double size = step.real;
   // The reciprocal of 0.1 is a whole number although 0.1 is not exact.
   const double bin = std::floor(number / size);
   const double reciprocal = 1 / size;

@@ -36,6 +36,7 @@ constexpr std::size_t kInstructionWork = 2;
 struct Modifiers {
   std::string flags;  ///< of those that RE2 has: i, m and s
   bool is_extended = false;
+  bool has_lines() const { return flags.contains('m'); }
 
   /// Nothing if there is another letter.
   static std::optional<Modifiers> parse(std::string_view text) {
@@ -74,15 +75,31 @@ constexpr Escape kEscapes[] = {
     {'V', R"([^\n\v\f\r\x{85}\x{2028}\x{2029}])", ""},
 };
 
+struct Pattern {
+  std::unique_ptr<const RE2> compiled;
+  /// By the number of a group in the pattern: its number in `compiled`. The first is the whole.
+  std::vector<std::size_t> groups;
+  /// Groups of `compiled` that are the last newline of the text, seen by a $ that stands before it.
+  /// No match has it.
+  std::vector<std::size_t> newlines;
+
+  std::size_t group_max() const { return groups.size() - 1; }
+};
+
 /// Writes a pattern in the dialect of RE2: without comments and, if it is extended, without white
-/// space; (?<name>…) as (?P<name>…).
+/// space; (?<name>…) as (?P<name>…); $ and \Z so that they match before a newline at the end.
 class PatternTranslator {
  public:
-  PatternTranslator(std::string_view pattern, bool is_extended)
-      : pattern_(pattern), is_extended_(is_extended) {}
+  /// `has_newline`: the pattern is for texts that end in one.
+  PatternTranslator(std::string_view pattern, const Modifiers& modifiers, bool has_newline)
+      : pattern_(pattern),
+        is_extended_(modifiers.is_extended),
+        has_lines_(modifiers.has_lines()),
+        has_newline_(has_newline) {}
 
-  /// Nothing for what RE2 would understand otherwise.
-  std::optional<std::string> translate() {
+  /// Nothing for what RE2 would understand otherwise. Sets the groups of `known`.
+  std::optional<std::string> translate(Pattern& known) {
+    known.groups = {0};
     while (at_ < pattern_.size()) {
       const char c = pattern_[at_];
       if (c == '\\') {
@@ -94,6 +111,14 @@ class PatternTranslator {
       } else if (is_named_group()) {
         out_ += "(?P<";
         at_ += 3;
+        known.groups.push_back(++group_);
+      } else if (c == '(') {
+        if (!rest().starts_with("(?") || rest().starts_with("(?P<")) {
+          known.groups.push_back(++group_);
+        }
+        copy(1);
+      } else if (c == '$' && !has_lines_) {
+        take_end("$", 1);
       } else if (is_extended_ && (json::is_space(c) || c == '\v' || c == '\f')) {
         ++at_;
       } else if (is_extended_ && c == '#') {
@@ -102,6 +127,7 @@ class PatternTranslator {
         copy(1);
       }
     }
+    known.newlines = std::move(newlines_);
     return std::move(out_);
   }
 
@@ -123,6 +149,17 @@ class PatternTranslator {
     return rest().starts_with("(?<") && !rest().starts_with("(?<=") && !rest().starts_with("(?<!");
   }
 
+  /// RE2 cannot look ahead: it takes the newline, in a group that tells of it.
+  void take_end(std::string_view end, std::size_t size) {
+    at_ += size;
+    if (!has_newline_) {
+      out_ += end;
+      return;
+    }
+    out_.append("(?:").append(end).append(R"(|(\n)\z))");
+    newlines_.push_back(++group_);
+  }
+
   bool take_escape() {
     const char letter = rest().size() > 1 ? rest()[1] : '\0';
     // One byte, which may be a part of a character.
@@ -131,6 +168,10 @@ class PatternTranslator {
       // What is quoted is no pattern.
       const std::size_t end = pattern_.find("\\E", at_);
       copy(end == std::string_view::npos ? end : end + 2 - at_);
+      return true;
+    }
+    if (letter == 'Z' && !is_in_class_) {
+      take_end(R"(\z)", 2);
       return true;
     }
     const auto* other = std::ranges::find(kEscapes, letter, &Escape::letter);
@@ -167,42 +208,56 @@ class PatternTranslator {
 
   std::string_view pattern_;
   bool is_extended_;
+  bool has_lines_;
+  bool has_newline_;
   std::size_t at_ = 0;
   bool is_in_class_ = false;
   std::string out_;
+  std::size_t group_ = 0;  ///< the last one that was written
+  std::vector<std::size_t> newlines_;
 };
 
-/// Null if it is none.
-std::unique_ptr<const RE2> compile(std::string_view pattern, const Modifiers& modifiers) {
-  const auto translated = PatternTranslator(pattern, modifiers.is_extended).translate();
-  if (!translated) return nullptr;
+/// Nothing if it is none.
+std::optional<Pattern> compile(std::string_view pattern, const Modifiers& modifiers,
+                               bool has_newline) {
+  Pattern result;
+  const auto translated = PatternTranslator(pattern, modifiers, has_newline).translate(result);
+  if (!translated) return std::nullopt;
   RE2::Options options;
   options.set_log_errors(false);
   options.set_max_mem(kPatternMemoryMax);
   const std::string flags = modifiers.flags.empty() ? "" : "(?" + modifiers.flags + ")";
-  auto compiled = std::make_unique<const RE2>(flags + *translated, options);
-  return compiled->ok() ? std::move(compiled) : nullptr;
+  result.compiled = std::make_unique<const RE2>(flags + *translated, options);
+  if (!result.compiled->ok()) return std::nullopt;
+  // What has other groups than we counted is not what we took it for.
+  const auto groups = static_cast<std::size_t>(result.compiled->NumberOfCapturingGroups());
+  if (groups != result.group_max() + result.newlines.size()) return std::nullopt;
+  return result;
 }
 
 /// The patterns that a thread used last: queries ask for the same ones row by row.
 class PatternCache {
  public:
   /// Null if it is no pattern. Lives until the next call.
-  const RE2* find(std::string_view pattern, std::string_view modifier_text) {
+  const Pattern* find(std::string_view pattern, std::string_view modifier_text,
+                      std::string_view searched) {
     const auto modifiers = Modifiers::parse(modifier_text);
     if (!modifiers || pattern.size() > kPatternBytesMax) return nullptr;
+    const bool has_newline =
+        searched.ends_with('\n') && (pattern.contains('$') || pattern.contains("\\Z"));
     const auto found = std::ranges::find_if(kept_, [&](const Kept& kept) {
       return kept.pattern == pattern && kept.flags == modifiers->flags &&
-             kept.is_extended == modifiers->is_extended;
+             kept.is_extended == modifiers->is_extended && kept.has_newline == has_newline;
     });
     if (found != kept_.end()) {
       kept_.splice(kept_.begin(), kept_, found);
     } else {
       if (kept_.size() == kPatternsKeptMax) kept_.pop_back();
-      kept_.push_front({std::string(pattern), modifiers->flags, modifiers->is_extended,
-                        compile(pattern, *modifiers)});
+      kept_.push_front({std::string(pattern), modifiers->flags, modifiers->is_extended, has_newline,
+                        compile(pattern, *modifiers, has_newline)});
     }
-    return kept_.front().compiled.get();
+    const auto& first = kept_.front().compiled;
+    return first ? &*first : nullptr;
   }
 
  private:
@@ -210,14 +265,17 @@ class PatternCache {
     std::string pattern;
     std::string flags;
     bool is_extended;
-    std::unique_ptr<const RE2> compiled;
+    bool has_newline;
+    std::optional<Pattern> compiled;
   };
   std::list<Kept> kept_;  ///< the last used one first
 };
 
-const RE2* find_pattern(std::string_view pattern, std::string_view modifiers) {
+/// The pattern as it is for a text like `searched`.
+const Pattern* find_pattern(std::string_view pattern, std::string_view modifiers,
+                            std::string_view searched) {
   thread_local PatternCache cache;
-  return cache.find(pattern, modifiers);
+  return cache.find(pattern, modifiers, searched);
 }
 
 // ── Searching ────────────────────────────────────────────────────────────────────────────────────
@@ -243,11 +301,13 @@ bool is_inside_character(std::string_view text, std::size_t at) {
 class Search {
  public:
   /// `groups`: of them the matches tell, besides the whole. All must outlive it.
-  Search(const RE2& pattern, std::string_view text, int groups = 0)
+  Search(const Pattern& pattern, std::string_view text, std::size_t groups = 0)
       : pattern_(pattern),
+        re2_(*pattern.compiled),
+        groups_(groups),
         // Null is for groups that have no part in a match: an empty text is somewhere, too.
         text_(text.data() == nullptr ? std::string_view("") : text),
-        found_(static_cast<std::size_t>(groups) + 1) {
+        found_(1 + (pattern.newlines.empty() ? groups : groups_in_all())) {
     watch_states();
     has_too_many_states = false;
     is_beyond_ = text_.size() * instructions() > kWorkMax;
@@ -262,11 +322,12 @@ class Search {
         return false;
       }
       work_ += work;
-      if (!pattern_.Match(text_, at_, text_.size(), RE2::UNANCHORED, found_.data(),
-                          static_cast<int>(found_.size()))) {
+      if (!re2_.Match(text_, at_, text_.size(), RE2::UNANCHORED, found_.data(),
+                      static_cast<int>(found_.size()))) {
         at_ = text_.size() + 1;
         return false;
       }
+      leave_newline();
       at_ = end();
       if (found_[0].empty()) at_ = after_character(at_);
       // RE2 finds what has no length between the bytes of a character, too.
@@ -284,16 +345,30 @@ class Search {
   std::size_t end() const { return begin() + found_[0].size(); }
   /// The group, 0 the whole; nothing if it has no part in the match.
   std::optional<std::string_view> group(std::size_t number) const {
-    const auto& found = found_[number];
+    const auto& found = found_[pattern_.groups[number]];
     if (found.data() == nullptr) return std::nullopt;
     return std::string_view(found.data(), found.size());
   }
-  std::size_t groups() const { return found_.size() - 1; }
+  std::size_t groups() const { return groups_; }
 
  private:
   /// How much work one byte is at worst.
   std::size_t instructions() const {
-    return kInstructionWork * static_cast<std::size_t>(std::max(pattern_.ProgramSize(), 1));
+    return kInstructionWork * static_cast<std::size_t>(std::max(re2_.ProgramSize(), 1));
+  }
+
+  std::size_t groups_in_all() const {
+    return static_cast<std::size_t>(re2_.NumberOfCapturingGroups());
+  }
+
+  /// A newline that $ took was only to be looked at.
+  void leave_newline() {
+    const auto is_taken = [&](std::size_t group) { return found_[group].data() != nullptr; };
+    if (std::ranges::none_of(pattern_.newlines, is_taken)) return;
+    const char* const end = text_.data() + text_.size();
+    for (re2::StringPiece& found : found_) {
+      if (!found.empty() && found.data() + found.size() == end) found.remove_suffix(1);
+    }
   }
 
   std::size_t after_character(std::size_t at) const {
@@ -302,7 +377,9 @@ class Search {
     return at;
   }
 
-  const RE2& pattern_;
+  const Pattern& pattern_;
+  const RE2& re2_;
+  std::size_t groups_;
   std::string_view text_;
   std::vector<re2::StringPiece> found_;
   std::size_t at_ = 0;  ///< where the next search begins
@@ -316,7 +393,7 @@ class Search {
 Value regex_match(Arguments arguments) {
   const Texts texts(arguments, arguments.size());
   if (!texts) return {};
-  const RE2* pattern = find_pattern(texts[1], arguments.size() > 2 ? texts[2] : "");
+  const Pattern* pattern = find_pattern(texts[1], arguments.size() > 2 ? texts[2] : "", texts[0]);
   if (pattern == nullptr) return {};
   Search search(*pattern, texts[0]);
   const bool is_found = search.next();
@@ -330,12 +407,12 @@ class Extraction {
       : texts_(arguments, std::min<std::size_t>(arguments.size(), 3)) {
     if (!texts_) return;
     const auto group = arguments.size() > 3 ? integer_of(*arguments[3]) : 0;
-    const RE2* pattern = find_pattern(texts_[1], arguments.size() > 2 ? texts_[2] : "");
-    if (pattern == nullptr || !group || *group < 0 || *group > pattern->NumberOfCapturingGroups()) {
-      return;
-    }
+    const Pattern* pattern =
+        find_pattern(texts_[1], arguments.size() > 2 ? texts_[2] : "", texts_[0]);
+    if (pattern == nullptr || !group || *group < 0) return;
     group_ = static_cast<std::size_t>(*group);
-    search_.emplace(*pattern, texts_[0], static_cast<int>(group_));
+    if (group_ > pattern->group_max()) return;
+    search_.emplace(*pattern, texts_[0], group_);
   }
 
   /// False: the arguments make no sense.
@@ -408,10 +485,10 @@ template <bool all>
 Value regex_replace(Arguments arguments) {
   const Texts texts(arguments, arguments.size());
   if (!texts) return {};
-  const RE2* pattern = find_pattern(texts[1], arguments.size() > 3 ? texts[3] : "");
+  const Pattern* pattern = find_pattern(texts[1], arguments.size() > 3 ? texts[3] : "", texts[0]);
   if (pattern == nullptr) return {};
   const std::string_view text = texts[0];
-  Search search(*pattern, text, pattern->NumberOfCapturingGroups());
+  Search search(*pattern, text, pattern->group_max());
   std::string out;
   std::size_t copied = 0;
   while (search.next()) {

@@ -29,6 +29,41 @@ TEST(RegexFunctions, Match) {
   });
 }
 
+TEST(RegexFunctions, TheEndIsAlsoBeforeANewlineThere) {
+  expect({
+      {R"(RegexMatch('abc\n', 'abc$'))", "true"},
+      {R"(RegexMatch('abc\n', 'abc\\Z'))", "true"},
+      {R"(RegexMatch('abc\n', 'abc\\z'))", "false"},
+      {R"(RegexMatch('abc\n', '^abc$', 'i'))", "true"},
+      {R"(RegexMatch('abc', 'abc\\Z'))", "true"},
+      {R"(RegexMatch('abc\n', 'abc\n$'))", "true"},
+      {R"(RegexMatch('abc\n', 'abc\n\\z'))", "true"},
+      {R"(RegexMatch('abc\n\n', 'abc$'))", "false"},
+      {R"(RegexMatch('abc\n\n', 'abc\\Z', 'm'))", "false"},
+      {R"(RegexMatch('abc\n\n', 'abc$', 'm'))", "true"},
+      {R"(RegexMatch('abc\nd', 'abc$'))", "false"},
+      {R"(RegexMatch('abc\r\n', 'abc$'))", "false"},
+      {R"(RegexMatch('\n', '^$'))", "true"},
+      {R"(RegexMatch('$\n', '\\$[$]?$'))", "true"},
+      {R"(RegexMatch('a', '[\\Z]'))", "-"},
+      // The newline is no part of what is found, unless it is asked for.
+      {R"(RegexExtract('abc\n', '[a-z]+$'))", "\"abc\""},
+      {R"(RegexExtract('abc\n', '(?s).*$'))", "\"abc\\n\""},
+      {R"(RegexExtract('abc\n', '(?s).*?$'))", "\"abc\""},
+      {R"(RegexExtract('abc\n', 'abc\\s*$'))", "\"abc\\n\""},
+      {R"(RegexExtract('abc\n', '(b)(c$)', '', 2))", "\"c\""},
+      {R"(RegexExtract('abc\n', '(x$|b)(c$)()', '', 1))", "\"b\""},
+      {R"(RegexExtract('abc\n', '(x$|b)(c$)()', '', 2))", "\"c\""},
+      {R"(RegexExtract('abc\n', '(?<first>x$|b)(?:c$)', '', 1))", "\"b\""},
+      {R"(RegexExtract('abc\n', '(b)c$', '', 2))", "-"},
+      {R"(RegexExtractAll('ab cd\n', '[a-z]+( |$)'))", R"(["ab ","cd"])"},
+      {R"(RegexExtractAll('ab\n', '$'))", R"(["",""])"},
+      {R"(RegexReplace('abc\n', '(b)(c)$', '<$1,$2>'))", "\"a<b,c>\\n\""},
+      {R"(RegexReplaceAll('abc\n', '$', '!'))", "\"abc!\\n!\""},
+      {R"(RegexReplaceAll('abc\n', '\\w$|^\\w', '!'))", "\"!b!\\n\""},
+  });
+}
+
 TEST(RegexFunctions, Modifiers) {
   expect({
       {R"(RegexMatch('GANYMEDE', 'ganymede'))", "false"},

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "query/bind.h"
+#include "query/nesting.h"
 #include "query/parser.h"
 #include "query/print.h"
 #include "query/query_info.h"
@@ -59,25 +60,6 @@ class Features {
   std::vector<std::string> known_;  ///< in upper case
   std::vector<std::string_view> missing_;
 };
-
-const Query* subquery_of(const Query& query) {
-  if (query.from.empty()) return nullptr;
-  const auto* subquery = std::get_if<Subquery>(&query.from.front().collection->node);
-  return subquery ? subquery->query.get() : nullptr;
-}
-
-/// Whether its rows are made of documents at all.
-bool reads_container(const Query& query) {
-  const Query* inner = subquery_of(query);
-  return inner ? reads_container(*inner) : !query.from.empty();
-}
-
-/// Whether each row comes of one document, so that all ranges together give all rows.
-bool is_row_by_row(const Query& query) {
-  const Query* inner = subquery_of(query);
-  return !query.is_distinct && !query.top && !query.offset && query.group_by.empty() &&
-         !has_aggregate(query.selection) && (inner == nullptr || is_row_by_row(*inner));
-}
 
 /// SELECT [VALUE] COUNT(1) FROM (SELECT DISTINCT …): how many distinct rows there are.
 bool counts_distinct(const Query& query) {
@@ -303,10 +285,10 @@ Result<Parsed> parse(const PlanRequest& request) {
   return parsed;
 }
 
-/// Whether one partition key is all that the query can find anything of, so that one range answers
-/// it alone. The point where nothing is found does not count: whoever has it has no documents.
+/// Whether one partition key is all that the query can find anything of, or it can find nothing, so
+/// that one range answers it alone.
 bool is_pinned(const std::vector<QueryRange>& ranges) {
-  return ranges.size() == 1 && ranges[0].min == ranges[0].max && ranges[0].min != Epk::min();
+  return ranges.size() == 1 && ranges[0].min == ranges[0].max;
 }
 
 Result<RankInfo> plan_rank(const Query& tree, const PlanRequest& request, Features& features) {

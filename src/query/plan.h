@@ -27,16 +27,22 @@ struct QueryRange {
 /// From what WHERE says of the partition key: sorted, disjoint; never empty. Perhaps more than is
 /// needed, never less. Where nothing can be found it is the empty point at the beginning of the
 /// space: one range answers, since an aggregate over nothing is an answer, too. The tree is as the
-/// parser made it. Of the settings, computed properties matter: they hide what a document has.
+/// parser made it. Of the settings, computed properties matter: they hide what a document has. Of
+/// the two zeros, which are equal but not the same key, it is the one without a sign that counts.
 std::vector<QueryRange> query_ranges(const Query& query, const Parameters& parameters,
                                      const PartitionKeyDefinition& definition,
                                      const Settings& settings);
 
-/// The full key that WHERE pins, if it pins one: then the query needs no other logical partition.
-/// A key with a zero is not told from one with the zero below it, so it is never pinned.
-std::optional<PartitionKey> pinned_key(const Query& query, const Parameters& parameters,
-                                       const PartitionKeyDefinition& definition,
-                                       const Settings& settings);
+/// What WHERE says of the place of all that a query can find.
+struct KeyPin {
+  /// The full key, if there is only one: then the query needs no other logical partition.
+  std::optional<PartitionKey> key;
+  /// There is none: no document passes. One range answers as well as all of them.
+  bool finds_nothing = false;
+};
+/// From the same as query_ranges.
+KeyPin key_pin(const Query& query, const Parameters& parameters,
+               const PartitionKeyDefinition& definition, const Settings& settings);
 
 struct PlanRequest {
   std::string_view text;

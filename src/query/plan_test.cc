@@ -71,6 +71,7 @@ TEST_F(PlanTest, TopBesideOffsetCannotBeCountedByARange) {
 
 TEST_F(PlanTest, OnePartitionKeyLeavesCountingToTheServer) {
   expect_plan("SELECT TOP 5 * FROM c WHERE c.pk = 1", {});
+  expect_plan("SELECT TOP 5 * FROM c WHERE c.pk = 0", {});
   expect_plan("SELECT * FROM c WHERE c.pk = 1 OFFSET 2 LIMIT 3", {});
   EXPECT_THAT(planned("SELECT * FROM c WHERE c.pk = 1 OFFSET 2 LIMIT 3"),
               HasSubstr(R"("isMaxInclusive":true}])"));
@@ -100,6 +101,16 @@ TEST_F(PlanTest, AQueryWithoutDocumentsIsServedByOneRange) {
   for (const std::string_view text :
        {"SELECT TOP 1 1 AS x", "SELECT DISTINCT 1 AS x", "SELECT COUNT(1) AS n",
         "SELECT COUNT(1) AS n FROM (SELECT 1 AS x) s"}) {
+    expect_plan(text, {});
+    EXPECT_THAT(planned(text), HasSubstr(R"("queryRanges":[{"min":"","max":"","isMinInclusive":)"
+                                         R"(true,"isMaxInclusive":true}])"));
+  }
+}
+
+TEST_F(PlanTest, AQueryThatFindsNothingIsServedByOneRange) {
+  for (const std::string_view text :
+       {"SELECT TOP 2 * FROM c WHERE false", "SELECT * FROM c WHERE c.pk = undefined",
+        "SELECT * FROM c WHERE c.pk = 1 AND c.pk = 2 OFFSET 1 LIMIT 2"}) {
     expect_plan(text, {});
     EXPECT_THAT(planned(text), HasSubstr(R"("queryRanges":[{"min":"","max":"","isMinInclusive":)"
                                          R"(true,"isMaxInclusive":true}])"));
@@ -387,6 +398,8 @@ TEST_F(FirstChancePlanTest, IsNothingWhereTheServiceServes) {
   for (const std::string_view text :
        {"SELECT * FROM c WHERE c.x > 1", "SELECT t FROM c JOIN t IN c.tags", "SELECT VALUE 1",
         "SELECT * FROM (SELECT c.a FROM c) x", "SELECT TOP 1 * FROM c WHERE c.pk = 1",
+        "SELECT TOP 1 * FROM c WHERE c.pk = 0", "SELECT TOP 1 * FROM c WHERE false",
+        "SELECT VALUE COUNT(1) FROM c WHERE c.pk = 1 AND c.pk = 2",
         "SELECT VALUE COUNT(1) FROM (SELECT DISTINCT VALUE c.a FROM c)",
         "SELECT VALUE EXISTS(SELECT VALUE t FROM t IN c.tags) FROM c"}) {
     const auto plan = first_chance(text);

@@ -1,8 +1,13 @@
 #include "query/predicate.h"
 
+#include <map>
+#include <optional>
+#include <string>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "protocol/ids.h"
 #include "query/projection.h"
 
 namespace orrery::query {
@@ -82,6 +87,71 @@ TEST(Predicate, CopiesOutliveTheFirstAndTheText) {
       copy->matches(Value::of_checked(R"({"b":"x","name":"a long enough name for the heap"})")));
 }
 
+// ── What the container says ──────────────────────────────────────────────────────────────────────
+
+Settings settings_of_a_container() {
+  Settings settings = plain_settings();
+  settings.surroundings.is_planar = true;
+  settings.languages.push_back({{"t"}, "de-DE"});
+  settings.vectors.push_back({{"v"}, "euclidean", "float32"});
+  settings.computed.push_back({"low", "SELECT VALUE LOWER(x.name) FROM x"});
+  return settings;
+}
+
+TEST(Predicate, ObeysWhatTheContainerSaysOfItsDocuments) {
+  const Value document =
+      Value::of_checked(R"({"name":"ORRERY","tags":["orrery"],"t":"Die Häuser","v":[1,1],)"
+                        R"("p":{"type":"Point","coordinates":[0,0]}})");
+  for (const auto* text :
+       {"c.low = 'orrery'", "c['low'] = 'orrery'", "FullTextContains(c.t, 'Haus')",
+        "VectorDistance(c.v, [0, 0]) < 2 AND VectorDistance(c.v, [0, 0]) > 1",
+        "ST_DISTANCE(c.p, {'type':'Point','coordinates':[1,0]}) < 1.5",
+        "EXISTS(SELECT VALUE t FROM t IN c.tags WHERE t = c.low)"}) {
+    const auto obeying = Predicate::parse(text, kCurrent, settings_of_a_container());
+    ASSERT_TRUE(obeying.has_value()) << text << ": " << obeying.error().message();
+    EXPECT_TRUE(obeying->matches(document)) << text;
+    const auto plain = Predicate::parse(text, kCurrent);
+    ASSERT_TRUE(plain.has_value()) << text << ": " << plain.error().message();
+    EXPECT_FALSE(plain->matches(document)) << text;
+    const auto beside_another = Predicate::parse(text, kBoth, settings_of_a_container());
+    ASSERT_TRUE(beside_another.has_value()) << text << ": " << beside_another.error().message();
+    const Value documents[] = {Value::referring_to(document), Value::of_checked("{}")};
+    EXPECT_TRUE(beside_another->matches(documents)) << text;
+  }
+  const auto condition =
+      Predicate::parse_condition("from d where d.low = 'orrery'", settings_of_a_container());
+  ASSERT_TRUE(condition.has_value()) << condition.error().message();
+  EXPECT_TRUE(condition->matches(document));
+}
+
+TEST(Predicate, KnowsTheNumberOfItsDocument) {
+  const Rid container = Rid::container({0, 0, 0, 1}, {0x80, 0, 0, 1});
+  const Rid document = Rid::document(container, DocumentNumber{7});
+  const std::string text = R"({"_rid":")" + document.text() + R"("})";
+  EXPECT_TRUE(matches("DOCUMENTID(c) = 7", text));
+  EXPECT_FALSE(matches("DOCUMENTID(c) >= 0", "{}"));
+}
+
+/// A document whose list has so many rows when it is joined with itself twice that it is too much.
+std::string document_of_too_many_rows() {
+  std::string text = R"({"l":[0)";
+  for (int i = 1; i <= 100; ++i) text += ",0";
+  return text + "]}";
+}
+constexpr auto kTooManyRows =
+    "(SELECT VALUE COUNT(1) FROM x IN c.l JOIN y IN c.l JOIN z IN c.l) > 0";
+
+TEST(Predicate, WhatEndsAQueryIsAnErrorHereToo) {
+  const auto predicate = Predicate::parse(kTooManyRows, kCurrent);
+  ASSERT_TRUE(predicate.has_value()) << predicate.error().message();
+  const std::string text = document_of_too_many_rows();
+  const auto answer = predicate->is_true_of(Value::of_checked(text));
+  ASSERT_FALSE(answer.has_value());
+  EXPECT_EQ(answer.error().code(), ErrorCode::BadRequest);
+  EXPECT_THAT(answer.error().message(), HasSubstr("more than 1000000 rows"));
+  EXPECT_TRUE(predicate->is_true_of(Value::of_checked(R"({"l":[1]})")).value_or(false));
+}
+
 TEST(Condition, NamesItsDocumentItself) {
   const auto says = [](std::string_view text) {
     const auto condition = Predicate::parse_condition(text);
@@ -136,7 +206,6 @@ TEST(Projection, ShowsWhatIsSelected) {
   EXPECT_EQ(shown("c.missing, c.none", document), R"({"none":null})");
   EXPECT_EQ(shown("c.missing", document), "{}");
   EXPECT_EQ(shown("c", R"({"id": "1"})"), R"({"c":{"id": "1"}})");
-  EXPECT_EQ(shown("1 / 0 AS x", document), R"({"x":null})");
   EXPECT_EQ(shown("*", R"({"id": "1"})"), R"({"id": "1"})");
 }
 
@@ -148,6 +217,41 @@ TEST(Projection, AValueThatIsNoObjectBecomesOne) {
   EXPECT_EQ(shown("VALUE c.missing", R"({"a":1})"), "{}");
   EXPECT_EQ(shown("VALUE [c.a]", R"({"a":1})"), R"({"$1":[1]})");
   EXPECT_EQ(shown("VALUE {_lsn: 1, n: c.a}", R"({"a":1})"), R"({"n":1})");
+}
+
+TEST(Projection, ShowsWhatTheContainerComputes) {
+  const Value documents[] = {Value::of_checked(R"({"name":"ORRERY"})")};
+  for (const auto& [text, expected] :
+       std::map<std::string, std::string>{{"c.low", R"({"low":"orrery"})"},
+                                          {"VALUE c.low", R"({"$1":"orrery"})"},
+                                          {"c", R"({"c":{"name":"ORRERY"}})"},
+                                          {"*", R"({"name":"ORRERY"})"}}) {
+    const auto projection = Projection::parse(text, kCurrent, "_lsn", settings_of_a_container());
+    ASSERT_TRUE(projection.has_value()) << text << ": " << projection.error().message();
+    std::string out;
+    EXPECT_TRUE(projection->append_object(out, documents)) << text;
+    EXPECT_EQ(out, expected);
+  }
+}
+
+TEST(Projection, WhatEndsAQueryIsAnErrorHereToo) {
+  const std::string document = document_of_too_many_rows();
+  const Value documents[] = {Value::of_checked(document)};
+  const std::string too_many = std::string(kTooManyRows) + " AS x";
+  for (const auto& [text, code] : std::map<std::string, ErrorCode>{
+           {"c.l[0] AS first, 1 / 0 AS x", ErrorCode::NumberNotInJson},
+           {"[{n: -1 / 0}] AS x", ErrorCode::NumberNotInJson},
+           {"VALUE 0 / 0", ErrorCode::NumberNotInJson},
+           {too_many, ErrorCode::BadRequest},
+           {"VALUE " + std::string(kTooManyRows), ErrorCode::BadRequest}}) {
+    const auto projection = Projection::parse(text, kCurrent);
+    ASSERT_TRUE(projection.has_value()) << text << ": " << projection.error().message();
+    std::string out = "before";
+    const auto shown = projection->show(out, documents);
+    ASSERT_FALSE(shown.has_value()) << text;
+    EXPECT_EQ(shown.error().code(), code) << text;
+    EXPECT_EQ(out, "before") << text;
+  }
 }
 
 TEST(Projection, NamesAreUnique) {

@@ -6,18 +6,26 @@
 #include "json/sort_key.h"
 #include "query/aggregate.h"
 #include "query/lexer.h"
+#include "query/nesting.h"
 #include "query/parser.h"
 #include "query/walk.h"
 
 namespace orrery::query {
 namespace {
 
-/// Whether the rows of the query do not come of one document each.
-bool is_over_all_documents(const Query& query) {
-  if (query.is_distinct || query.top || query.offset || !query.group_by.empty()) return true;
-  return std::ranges::any_of(query.selection.items, [](const Selection::Item& item) {
-    return has_aggregate(*item.expression);
-  });
+/// What tells the query from others whose continuations are refused. Clients that put sorted ranges
+/// together by themselves write into the filter where each goes on, and send the range's token with
+/// it: there everything but the filter counts.
+std::string identity_of(const Query& query, const std::string& text) {
+  const bool is_clients = std::ranges::any_of(
+      query.selection.items, [](const auto& item) { return item.name == "orderByItems"; });
+  if (!is_clients || query.order_by.empty() || !query.where) return text;
+  std::string_view before = std::string_view(text).substr(0, query.where->span.begin);
+  std::string_view after = std::string_view(text).substr(query.where->span.end);
+  // An expression is told without the brackets around it.
+  while (before.ends_with('(') || before.ends_with(' ')) before.remove_suffix(1);
+  while (after.starts_with(')') || after.starts_with(' ')) after.remove_prefix(1);
+  return std::string(before).append(after);
 }
 
 std::uint64_t hash_of_query(const std::string& text, const Parameters& parameters) {
@@ -25,7 +33,9 @@ std::uint64_t hash_of_query(const std::string& text, const Parameters& parameter
   parts.push_back(json::Value::string_at(text));
   for (const auto& [name, value] : parameters.all()) {
     parts.push_back(json::Value::string_at(name));
-    parts.push_back(value.is_undefined() ? json::Value::null() : json::Value::referring_to(value));
+    // Undefined cannot stand in an array, and null is another value.
+    parts.push_back(json::Value::boolean(!value.is_undefined()));
+    if (!value.is_undefined()) parts.push_back(json::Value::referring_to(value));
   }
   return json::hash_of(json::Value::array(std::move(parts))).low;
 }
@@ -55,7 +65,7 @@ bool is_plain_expression(const Expression& expression) {
 
 bool is_plain_query(const Query& query) {
   if (query.is_rank || query.is_grouped() || query.from.size() > 1) return false;
-  const bool is_over_documents = query.from.empty() || query.from.front().source == 0;
+  const bool is_over_documents = query.from.empty() || query.from.front().is_document();
   return is_over_documents && (!query.where || is_plain_expression(*query.where)) &&
          std::ranges::all_of(
              query.selection.items,
@@ -88,24 +98,26 @@ Result<PreparedQueryPtr> PreparedQuery::prepare(QueryPtr tree, const std::string
   query->parameters_ = parameters;
   query->surroundings_ = settings.surroundings;
   query->user_functions_ = settings.user_functions;
-  if (!tree->from.empty()) {
+  query->hash_ = hash_of_query(identity_of(*tree, text), parameters);
+  query->reads_documents_ = reads_container(*tree);
+  const Query* subquery = subquery_of(*tree);
+  // One with ORDER BY is refused below.
+  if (subquery != nullptr && !is_row_by_row(*subquery) && subquery->order_by.empty()) {
     FromItem& first = tree->from.front();
-    auto* subquery = std::get_if<Subquery>(&first.collection->node);
-    if (subquery != nullptr && is_over_all_documents(*subquery->query)) {
-      ORRERY_TRY(query->inner_, prepare(std::move(subquery->query), text, parameters, settings));
-      first.collection->node = Name{first.alias};
-    }
+    QueryPtr inner = std::move(std::get<Subquery>(first.collection->node).query);
+    ORRERY_TRY(query->inner_, prepare(std::move(inner), text, parameters, settings));
+    first.collection->node = Name{first.alias};
   }
   BindContext context{.sources = query->sources_,
                       .text = query->text_,
                       .parameters = &query->parameters_,
-                      .settings = &settings};
+                      .settings = &settings,
+                      .is_over_rows = query->inner_ != nullptr};
   ORRERY_TRY(bind_query(*tree, context));
   query->tree_ = std::move(tree);
   query->shape_ = shape_of(*query->tree_, query->inner_ != nullptr);
   query->shows_documents_ = shows_whole_documents(*query->tree_, query->sources_);
   query->is_plain_ = query->inner_ == nullptr && is_plain_query(*query->tree_);
-  query->hash_ = hash_of_query(query->text_, query->parameters_);
   return query;
 }
 

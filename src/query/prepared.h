@@ -44,8 +44,9 @@ class PreparedQuery {
   const Surroundings& surroundings() const { return surroundings_; }
   const UserFunctions* user_functions() const { return user_functions_; }
   Shape shape() const { return shape_; }
-  /// Whether it reads documents at all: it has a FROM that begins with the container.
-  bool reads_documents() const { return !tree_->from.empty(); }
+  /// Whether it reads documents at all: it has a FROM that begins with the container, or with a
+  /// query that does.
+  bool reads_documents() const { return reads_documents_; }
   /// SELECT * FROM c, or SELECT VALUE c: documents come out as they are stored.
   bool shows_documents() const { return shows_documents_; }
   /// Whether a document takes no more time than it is long: neither functions are called for it,
@@ -67,6 +68,7 @@ class PreparedQuery {
   Surroundings surroundings_;
   const UserFunctions* user_functions_ = nullptr;
   Shape shape_ = Shape::Stream;
+  bool reads_documents_ = false;
   bool shows_documents_ = false;
   bool is_plain_ = false;
   PreparedQueryPtr inner_;

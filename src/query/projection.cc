@@ -4,22 +4,28 @@
 
 #include <fmt/format.h>
 
-#include "query/bind.h"
 #include "query/evaluate.h"
 #include "query/parser.h"
+#include "query/rows.h"
 
 namespace orrery::query {
 
 struct Projection::Bound {
-  Sources sources;
-  Selection selection;
+  NamedDocuments documents;
   std::string reserved;
-  Settings settings = {};
+  Query query = {};
 };
 
 namespace {
 
 constexpr std::string_view kUnnamed = "$1";
+
+/// As of the rows of queries.
+Error number_not_in_json() {
+  return Error(ErrorCode::NumberNotInJson,
+               "The response content contains a numeric value that cannot be represented in JSON "
+               "(e.g. Infinity and NaN).");
+}
 
 json::Value object_of_value(const json::Value& value, std::string_view reserved) {
   if (value.is_object()) {
@@ -40,14 +46,13 @@ json::Value object_of_value(const json::Value& value, std::string_view reserved)
 
 Result<Projection> Projection::parse(std::string_view text,
                                      std::span<const std::string_view> aliases,
-                                     std::string_view reserved) {
+                                     std::string_view reserved, const Settings& settings) {
   ORRERY_TRY(check_text(text));
-  auto bound = std::make_shared<Bound>(Sources(aliases), Selection(), std::string(reserved));
-  ORRERY_TRY(bound->selection, Parser(text).parse_selection());
-  bound->settings.surroundings = surroundings_now();
-  BindContext context{.sources = bound->sources, .text = text, .settings = &bound->settings};
-  for (Selection::Item& item : bound->selection.items) {
-    ORRERY_TRY(bind(*item.expression, context));
+  auto bound = std::make_shared<Bound>(NamedDocuments(aliases), std::string(reserved));
+  Query& query = bound->query;
+  ORRERY_TRY(query.selection, Parser(text).parse_selection());
+  ORRERY_TRY(bound->documents.bind(query, text, settings));
+  for (const Selection::Item& item : query.selection.items) {
     if (!reserved.empty() && item.name == reserved) {
       return text_error(
           text, item.span, "SC2022",
@@ -58,32 +63,37 @@ Result<Projection> Projection::parse(std::string_view text,
   return Projection(std::move(bound));
 }
 
-bool Projection::is_star() const { return bound_->selection.kind == Selection::Kind::Star; }
+bool Projection::is_star() const { return bound_->query.selection.kind == Selection::Kind::Star; }
 
-bool Projection::append_object(std::string& out, std::span<const json::Value> documents) const {
-  const Selection& selection = bound_->selection;
+Result<bool> Projection::show(std::string& out, std::span<const json::Value> documents) const {
+  const Selection& selection = bound_->query.selection;
   if (selection.kind == Selection::Kind::Star) {
     const bool is_there = !documents.empty() && documents.front().is_object();
     (is_there ? json::Value::referring_to(documents.front()) : json::Value::object())
         .append_to(out);
     return true;
   }
-  Frame frame(bound_->sources, documents);
-  frame.surroundings = &bound_->settings.surroundings;
-  const std::size_t begin = out.size();
+  Frame frame = bound_->documents.frame_of(documents);
   if (selection.kind == Selection::Kind::Value) {
     json::Value scratch;
     const json::Value& value = evaluate(*selection.items.front().expression, frame, scratch);
+    if (frame.failure) return Error(*std::move(frame.failure));
+    if (has_number_not_in_json(value)) return number_not_in_json();
     const json::Value object = object_of_value(value, bound_->reserved);
     if (object.weight() > kBytesMax) return false;
     object.append_to(out);
     return true;
   }
+  const std::size_t begin = out.size();
   std::size_t weight = 0;
   out += '{';
   for (const Selection::Item& item : selection.items) {
     json::Value scratch;
     const json::Value& value = evaluate(*item.expression, frame, scratch);
+    if (frame.failure || has_number_not_in_json(value)) {
+      out.resize(begin);
+      return frame.failure ? Error(*std::move(frame.failure)) : number_not_in_json();
+    }
     if (value.is_undefined()) continue;
     weight += item.name.size() + value.weight();
     if (weight > kBytesMax) {

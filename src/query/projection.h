@@ -9,6 +9,8 @@
 
 #include "base/result.h"
 #include "json/value.h"
+#include "query/predicate.h"
+#include "query/settings.h"
 
 namespace orrery::query {
 
@@ -22,16 +24,23 @@ class Projection {
   /// Predicate::parse; SC2022 also when an item has the name `reserved`, which the caller adds to
   /// the object.
   static Result<Projection> parse(std::string_view text, std::span<const std::string_view> aliases,
-                                  std::string_view reserved = "");
+                                  std::string_view reserved = "",
+                                  const Settings& settings = plain_settings());
 
   /// Whether it is *: documents are shown as they are.
   bool is_star() const;
 
   /// Appends a JSON object: the items that are defined, under their names; of VALUE the object that
   /// it is, without a member named `reserved`, or what else it is under the name $1; of * the first
-  /// document. NaN and infinity are null. False, and nothing appended, when it would be larger than
-  /// kBytesMax.
-  bool append_object(std::string& out, std::span<const json::Value> documents) const;
+  /// document. False, and nothing appended, when it would be larger than kBytesMax. Errors are
+  /// those that end a query: as of Predicate::is_true_of, and NumberNotInJson where a number is NaN
+  /// or infinite; nothing is appended then, either.
+  Result<bool> show(std::string& out, std::span<const json::Value> documents) const;
+
+  /// The same where an error is as good as an object that is too large.
+  bool append_object(std::string& out, std::span<const json::Value> documents) const {
+    return show(out, documents).value_or(false);
+  }
 
  private:
   struct Bound;

@@ -16,8 +16,9 @@ namespace orrery::query {
 namespace {
 
 using MemberPath = std::vector<std::string>;
-/// Values of one level of the key. A zero stands for both zeros: they are equal, but not the same
-/// key.
+/// Values of one level of the key. Both zeros are equal, but not the same key: it is the one
+/// without a sign that a query means, as for the service. The other one has to be asked for by its
+/// key, or in all ranges; hardly any document has it.
 using Values = std::set<KeyComponent>;
 
 /// Keys whose every level is one of these; nothing: whatever it is.
@@ -396,24 +397,13 @@ Boxes keys_of(const Query& query, KeyContext& context) {
   return both(std::move(keys), KeyFilter(query, context).where(*query.where, true), context);
 }
 
-/// Each value as the keys have it.
-std::vector<KeyComponent> spread(const Values& values) {
-  std::vector<KeyComponent> spread;
-  for (const KeyComponent& value : values) {
-    spread.push_back(value);
-    const auto* number = std::get_if<double>(&value);
-    if (number != nullptr && *number == 0) spread.emplace_back(-0.0);
-  }
-  return spread;
-}
-
 /// False where that is the whole space.
 bool append_ranges(const Box& box, const PartitionKeyDefinition& definition,
                    std::vector<QueryRange>& ranges) {
   std::vector<std::vector<KeyComponent>> prefixes = {{}};
   std::size_t depth = 0;
   for (; depth < box.levels.size() && box.levels[depth]; ++depth) {
-    const std::vector<KeyComponent> values = spread(*box.levels[depth]);
+    const Values& values = *box.levels[depth];
     if (ranges.size() + prefixes.size() * values.size() > kRangesMax) break;
     std::vector<std::vector<KeyComponent>> longer;
     for (const auto& prefix : prefixes) {
@@ -476,20 +466,18 @@ std::vector<QueryRange> query_ranges(const Query& query, const Parameters& param
   return disjoint(std::move(ranges));
 }
 
-std::optional<PartitionKey> pinned_key(const Query& query, const Parameters& parameters,
-                                       const PartitionKeyDefinition& definition,
-                                       const Settings& settings) {
+KeyPin key_pin(const Query& query, const Parameters& parameters,
+               const PartitionKeyDefinition& definition, const Settings& settings) {
   KeyContext context{parameters, definition, settings};
   const Boxes keys = keys_of(query, context);
-  if (keys.size() != 1 || definition.paths.empty()) return std::nullopt;
+  if (keys.empty()) return {.key = {}, .finds_nothing = true};
+  if (keys.size() != 1 || definition.paths.empty()) return {};
   std::vector<KeyComponent> components;
   for (const auto& level : keys[0].levels) {
-    if (!level) return std::nullopt;
-    std::vector<KeyComponent> values = spread(*level);
-    if (values.size() != 1) return std::nullopt;
-    components.push_back(std::move(values[0]));
+    if (!level || level->size() != 1) return {};
+    components.push_back(*level->begin());
   }
-  return PartitionKey(std::move(components));
+  return {.key = PartitionKey(std::move(components))};
 }
 
 }  // namespace orrery::query

@@ -30,12 +30,13 @@ class QueryRangesTest : public testing::Test {
   std::vector<QueryRange> where(std::string_view filter) const {
     return ranges("SELECT * FROM c WHERE " + std::string(filter));
   }
-  std::optional<PartitionKey> pinned(std::string_view filter) const {
+  KeyPin pin(std::string_view filter) const {
     const auto query = Parser("SELECT * FROM c WHERE " + std::string(filter)).parse_query();
     EXPECT_TRUE(query.has_value()) << filter;
-    if (!query) return std::nullopt;
-    return pinned_key(**query, parameters_, definition_, settings_);
+    if (!query) return {};
+    return key_pin(**query, parameters_, definition_, settings_);
   }
+  std::optional<PartitionKey> pinned(std::string_view filter) const { return pin(filter).key; }
 
   QueryRange point(std::vector<KeyComponent> key) const {
     const Epk epk = effective_partition_key(definition_, PartitionKey(std::move(key)));
@@ -93,12 +94,15 @@ TEST_P(QueryRangesOfHashTest, ValuesArePoints) {
   EXPECT_EQ(where("NOT (c.k NOT IN (1, 2))"), points({1.0, 2.0}));
 }
 
-TEST_P(QueryRangesOfHashTest, BothZerosAreAskedFor) {
-  // They are equal, but documents with them have different keys.
-  EXPECT_EQ(where("c.k = 0"), points({0.0, -0.0}));
-  EXPECT_EQ(where("c.k IN (1, -0.0)"), points({1.0, 0.0, -0.0}));
-  EXPECT_EQ(where("ABS(c.k) = 0"), points({0.0, -0.0}));
-  EXPECT_EQ(pinned("c.k = 0"), std::nullopt);
+TEST_P(QueryRangesOfHashTest, ZeroIsOneKeyWithoutASign) {
+  // Both zeros are equal, but documents with them have different keys.
+  EXPECT_EQ(where("c.k = 0"), points({0.0}));
+  EXPECT_EQ(where("c.k = -0.0"), points({0.0}));
+  EXPECT_EQ(where("c.k IN (1, -0.0, 0)"), points({1.0, 0.0}));
+  EXPECT_EQ(where("c.k = 0 AND c.k = -0.0"), points({0.0}));
+  EXPECT_EQ(where("ABS(c.k) = 0"), points({0.0}));
+  EXPECT_THAT(pinned("c.k = 0"), Optional(PartitionKey({0.0})));
+  EXPECT_THAT(pinned("c.k = -0.0"), Optional(PartitionKey({0.0})));
 }
 
 TEST_P(QueryRangesOfHashTest, ConditionsThatAllHoldHaveWhatTheyShare) {
@@ -115,6 +119,11 @@ TEST_P(QueryRangesOfHashTest, ContradictionsFindNothing) {
         "c.k AND NOT c.k", "ARRAY_CONTAINS([], c.k)", "1 = 2", "c.k = 0/0"}) {
     EXPECT_EQ(where(filter), nothing()) << filter;
     EXPECT_EQ(pinned(filter), std::nullopt) << filter;
+    EXPECT_TRUE(pin(filter).finds_nothing) << filter;
+  }
+  for (const std::string_view filter : {"true", "c.k = 1", "c.x = 1 AND c.x = 2", "c.k != 1",
+                                        "c.k = 1 OR false", "c.x = @missing"}) {
+    EXPECT_FALSE(pin(filter).finds_nothing) << filter;
   }
   EXPECT_EQ(ranges("SELECT VALUE 1"), nothing());
   EXPECT_EQ(ranges("SELECT * FROM (SELECT 1 AS k) c"), nothing());
@@ -388,7 +397,7 @@ KeyComponent component_of(const json::Value& value) {
     case json::Kind::Boolean:
       return value.as_boolean();
     case json::Kind::Number:
-      return value.as_number().real;
+      return value.as_number().real + 0.0;  // A zero has lost its sign.
     case json::Kind::String:
       return std::string(value.as_string(buffer));
     default:

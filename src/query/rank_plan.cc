@@ -287,6 +287,17 @@ std::string scored_query(const Query& query, const Ranking& ranking, const Compo
   return text + order_of(component) + end_of(ranking.wanted);
 }
 
+std::string scores_query(const Query& query, const Ranking& ranking, const Component& component) {
+  std::string text = select_of(ranking.wanted);
+  text += ranking.root;
+  text += "._rid, " + scores_of(ranking, false) + " AS componentScores";
+  text += from_of(query) + where_of(query, false);
+  // Of several rows of one document the best one counts. Where each has one and all are wanted,
+  // none is to be kept until the others are known.
+  if (ranking.take || query.from.size() > 1) text += order_of(component);
+  return text + end_of(ranking.wanted);
+}
+
 std::string ordered_query(const Query& query, const Ranking& ranking, const Component& component) {
   std::string text = select_of(ranking.wanted);
   text += ranking.root;
@@ -352,6 +363,16 @@ Result<RankPlan> make_rank_plan(const Query& query, std::string_view text,
   plan.skip = ranking.skip;
   plan.take = ranking.take;
   return plan;
+}
+
+Result<std::vector<std::string>> make_score_queries(const Query& query, std::string_view text,
+                                                    const Parameters& parameters) {
+  ORRERY_TRY(const Ranking ranking, RankReader(query, text, parameters).read());
+  std::vector<std::string> queries;
+  for (const Component& component : ranking.components) {
+    queries.push_back(scores_query(query, ranking, component));
+  }
+  return queries;
 }
 
 std::string with_statistics(std::string_view component_query, const RankStatistics& statistics) {

@@ -1,7 +1,9 @@
 // ORDER BY RANK as a plan says it.
 #pragma once
 
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 #include "query/ast.h"
@@ -20,5 +22,10 @@ enum class RankForm {
 /// component always has the ordered form.
 Result<RankInfo> make_rank_info(const Query& query, std::string_view text,
                                 const Parameters& parameters, RankForm form);
+
+/// For each component of make_rank_plan, whose errors it has, the same rows without payload, in
+/// their order only where that tells which ones they are. Placeholders as there.
+Result<std::vector<std::string>> make_score_queries(const Query& query, std::string_view text,
+                                                    const Parameters& parameters);
 
 }  // namespace orrery::query

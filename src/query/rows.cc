@@ -18,16 +18,43 @@ namespace {
 
 using ValueVisitor = std::function<bool(Value)>;
 
-/// The document of a whole query is the first source, and there from the beginning.
-bool is_document(const FromItem& item) { return item.source == 0; }
+/// The clock is looked at once in so many rows.
+constexpr std::uint64_t kClockInterval = 64;
 
-/// One more row of a subquery or join. False when there were too many.
+/// One more row of a subquery or join. False when there were too many, or when they took too long.
 bool counted(Frame& frame) {
-  if (++frame.subquery_rows <= kSubqueryRowsMax) return true;
+  ++frame.subquery_rows;
+  if (frame.subquery_rows % kClockInterval == 0) {
+    const auto now = std::chrono::steady_clock::now();
+    if (frame.subquery_rows == kClockInterval) frame.subqueries_begun = now;
+    if (now - frame.subqueries_begun > kSubqueryTimeMax) {
+      frame.failure = Error(ErrorCode::BadRequest,
+                            fmt::format("JOINs and subqueries take more than {} seconds for one "
+                                        "document: filter earlier, or join less.",
+                                        kSubqueryTimeMax.count()));
+      return false;
+    }
+  }
+  if (frame.subquery_rows <= kSubqueryRowsMax) return true;
   frame.failure = Error(ErrorCode::BadRequest,
                         fmt::format("JOINs and subqueries make more than {} rows of one document: "
                                     "filter earlier, or join less.",
                                     kSubqueryRowsMax));
+  return false;
+}
+
+Error too_large(std::string_view what) {
+  return Error(
+      ErrorCode::RequestTooLarge,
+      fmt::format("The query needs more memory than a request may have: {}. Select less.", what));
+}
+
+/// Whether a value may be copied, or shown; else that ends the query. A short text can ask for
+/// what is in a document again and again.
+bool fits(const Value& value, Frame& frame) {
+  if (value.text() || value.weight() <= kValueBytesMax) return true;
+  frame.failure = too_large(
+      fmt::format("a row or the value of a subquery has more than {} bytes", kValueBytesMax));
   return false;
 }
 
@@ -61,7 +88,7 @@ bool descend(const Query& query, std::size_t at, Frame& frame, const RowVisitor&
     return visit() && !frame.failure;
   }
   const FromItem& item = query.from[at];
-  if (is_document(item)) return descend(query, at + 1, frame, visit);
+  if (item.is_document()) return descend(query, at + 1, frame, visit);
   if (const auto* inner = std::get_if<Subquery>(&item.collection->node)) {
     return for_each_value(*inner->query, frame, [&](Value value) {
       return with_collection(query, at, value, frame, visit);
@@ -115,7 +142,9 @@ bool for_each_value(const Query& query, Frame& frame, const ValueVisitor& visit)
     Groups groups(query);
     for_each_row(query, frame, [&] {
       groups.add(frame);
-      return true;
+      if (groups.memory() <= kSubqueryGroupsBytesMax) return true;
+      frame.failure = too_large("the groups or lists of a subquery are too many");
+      return false;
     });
     for (const auto& [key, group] : groups.sorted()) {
       if (frame.failure || !offer(groups.show(*group, frame))) break;
@@ -141,6 +170,72 @@ const Value& single_value(const Query& query, Frame& frame, Value& scratch) {
   return frame.row.at(query.star);
 }
 
+/// Whether the text of a number is what we print of it. Of some that are it says no: those cost
+/// the time to read and to print them.
+bool is_as_printed(std::string_view text) {
+  constexpr std::string_view kDigits = "0123456789";
+  constexpr std::size_t kIntegerDigitsMax = 18;
+  constexpr std::size_t kDoubleDigitsMax = 15;
+  if (text == "-0") return false;
+  if (text.starts_with('-')) text.remove_prefix(1);
+  const std::size_t point = text.find_first_not_of(kDigits);
+  if (point == std::string_view::npos) return text.size() <= kIntegerDigitsMax;
+  // What is smaller is printed with an exponent.
+  return text[point] == '.' && text.size() <= kDoubleDigitsMax + 1 && !text.ends_with('0') &&
+         !text.starts_with("0.0000") &&
+         text.find_first_not_of(kDigits, point + 1) == std::string_view::npos;
+}
+
+/// Otherwise its text will do.
+bool needs_printing(const Value& number) {
+  const auto text = number.text();
+  return !text || !is_as_printed(*text);
+}
+
+/// Numbers become what their texts say, so that they are printed as such. Arrays and objects that
+/// are read from a text stay as they are written.
+void read_numbers(Value& value) {
+  if (value.is_number()) {
+    if (needs_printing(value)) value = Value::number(value.as_number());
+    return;
+  }
+  if (value.text()) return;
+  if (value.is_array()) {
+    for (Value& element : value.elements()) read_numbers(element);
+  } else if (value.is_object()) {
+    for (json::Member& member : value.members()) read_numbers(member.value);
+  }
+}
+
+/// Appends what append_to would after read_numbers. False where there is a number that JSON has
+/// not.
+bool append_printed(std::string& out, const Value& value) {
+  if (value.is_number() && needs_printing(value)) {
+    const json::Number number = value.as_number();
+    Value::number(number).append_to(out);
+    return std::isfinite(number.real);
+  }
+  if (value.text() || !(value.is_array() || value.is_object())) {
+    value.append_to(out);
+    return true;
+  }
+  bool is_fit = true;
+  bool is_first = true;
+  out.push_back(value.is_array() ? '[' : '{');
+  for (json::Reader reader(value); reader.next();) {
+    const Value each = reader.value();
+    if (each.is_undefined()) continue;
+    if (!std::exchange(is_first, false)) out.push_back(',');
+    if (value.is_object()) {
+      reader.name().append_to(out);
+      out.push_back(':');
+    }
+    if (!append_printed(out, each)) is_fit = false;
+  }
+  out.push_back(value.is_array() ? ']' : '}');
+  return is_fit;
+}
+
 }  // namespace
 
 bool for_each_row(const Query& query, Frame& frame, const RowVisitor& visit) {
@@ -150,23 +245,29 @@ bool for_each_row(const Query& query, Frame& frame, const RowVisitor& visit) {
 Value selected(const Query& query, Frame& frame) {
   Value scratch;
   if (query.selection.kind != Selection::Kind::List) {
-    Value value(single_value(query, frame, scratch));
+    const Value& shown = single_value(query, frame, scratch);
+    if (!fits(shown, frame)) return {};
+    Value value(shown);
     value.own();
+    read_numbers(value);
     return value;
   }
   std::vector<json::Member> members;
   members.reserve(query.selection.items.size());
   for (const Selection::Item& item : query.selection.items) {
-    Value value(evaluate(*item.expression, frame, scratch));
-    if (value.is_undefined()) continue;
+    const Value& shown = evaluate(*item.expression, frame, scratch);
+    if (shown.is_undefined()) continue;
+    if (!fits(shown, frame)) return {};
+    Value value(shown);
     value.own();
+    read_numbers(value);
     members.push_back({Value::string(item.name), std::move(value)});
   }
   return Value::object(std::move(members));
 }
 
 bool has_number_not_in_json(const Value& value) {
-  // What stands in a text can be written as one.
+  // What stands in a text can be written as one; numbers that cannot were read.
   if (value.text()) return false;
   if (value.is_number()) return !std::isfinite(value.as_number().real);
   for (json::Reader reader(value); reader.next();) {
@@ -179,9 +280,8 @@ bool append_selected(const Query& query, Frame& frame, std::string& out, bool& h
   Value scratch;
   if (query.selection.kind != Selection::Kind::List) {
     const Value& value = single_value(query, frame, scratch);
-    if (value.is_undefined()) return false;
-    has_unfit_number = has_number_not_in_json(value);
-    value.append_to(out);
+    if (value.is_undefined() || !fits(value, frame)) return false;
+    has_unfit_number = !append_printed(out, value);
     return true;
   }
   out.push_back('{');
@@ -189,11 +289,11 @@ bool append_selected(const Query& query, Frame& frame, std::string& out, bool& h
   for (const Selection::Item& item : query.selection.items) {
     const Value& value = evaluate(*item.expression, frame, scratch);
     if (value.is_undefined()) continue;
+    if (!fits(value, frame)) return false;
     if (!std::exchange(is_first, false)) out.push_back(',');
     Value::string_at(item.name).append_to(out);
     out.push_back(':');
-    has_unfit_number = has_unfit_number || has_number_not_in_json(value);
-    value.append_to(out);
+    if (!append_printed(out, value)) has_unfit_number = true;
   }
   out.push_back('}');
   return true;

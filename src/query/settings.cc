@@ -40,25 +40,23 @@ Result<Parameters> Parameters::parse(const json::Value& given) {
                    fmt::format("The parameter name '{}' must be '@' and an identifier.",
                                name.substr(0, 100)));
     }
-    if (std::ranges::find(parameters.values_, name, &std::pair<std::string, json::Value>::first) !=
-        parameters.values_.end()) {
+    if (!parameters.set(name, each.member("value"))) {
       return Error(ErrorCode::BadRequest,
                    fmt::format("The parameter '{}' is given more than once.", name));
     }
-    parameters.set(std::move(name), each.member("value"));
   }
   return parameters;
 }
 
 const json::Value& Parameters::find(std::string_view name) const {
   static const json::Value kUndefined;
-  const auto found = std::ranges::find(values_, name, &std::pair<std::string, json::Value>::first);
+  const auto found = values_.find(name);
   return found == values_.end() ? kUndefined : found->second;
 }
 
-void Parameters::set(std::string name, json::Value value) {
+bool Parameters::set(std::string name, json::Value value) {
   value.own();
-  values_.emplace_back(std::move(name), std::move(value));
+  return values_.emplace(std::move(name), std::move(value)).second;
 }
 
 Surroundings surroundings_now() {

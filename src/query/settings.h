@@ -2,6 +2,8 @@
 // geometry and computed properties.
 #pragma once
 
+#include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -24,11 +26,13 @@ class Parameters {
 
   /// Undefined when it was not given. Lives as long as this.
   const json::Value& find(std::string_view name) const;
-  const std::vector<std::pair<std::string, json::Value>>& all() const { return values_; }
-  void set(std::string name, json::Value value);
+  using Values = std::map<std::string, json::Value, std::less<>>;
+  const Values& all() const { return values_; }
+  /// False when it is there already: nothing changes then.
+  bool set(std::string name, json::Value value);
 
  private:
-  std::vector<std::pair<std::string, json::Value>> values_;
+  Values values_;
 };
 
 /// User-defined functions of a container. Scripts will fill it; until then there are none.

@@ -164,6 +164,22 @@ class QueryTest(commands.CommandLineTest):
                                r"4 documents were read one after the other, and 3 rows came of them")
         self.assertRegex(said, r"The server took \d+\.\d\d ms for 1 page:")
 
+    def test_explain_counts_the_rows_that_are_shown(self):
+        container = self.container()
+        container.fill(2)
+        out, said = self.query(container, "SELECT VALUE c.id FROM c", "--explain", "--page-size", 1)
+        self.assertEqual(len(out.splitlines()), 2)
+        self.assertIn("and 2 rows came of them", said)
+
+    def test_explain_does_not_propose_what_has_served(self):
+        container = self.container()
+        container.write("a", **{"b,c": 5})
+        _, said = self.query(container, "SELECT * FROM c WHERE c.id = 'a' AND c.pk = 'a'", "--explain")
+        self.assertIn("The index on /id found the documents", said)
+        self.assertNotIn("would help", said)
+        _, said = self.query(container, "SELECT * FROM c WHERE c['b,c'] = 5", "--explain")
+        self.assertIn('An index on /"b,c" would help', said)
+
     def test_explain_names_the_index_that_served(self):
         container = self.container()
         container.fill(50, kind="common")

@@ -7,6 +7,7 @@ import urllib.parse
 import pytest
 
 import change_feed as cf
+import queries
 import wire
 
 SCOPE = {"x-orrery-feed-scope": "container"}
@@ -276,6 +277,53 @@ def test_cf_402_what_is_no_predicate_is_400(container, text):
 def test_cf_402_a_predicate_over_p_needs_all_versions(container):
     container.fill(1)
     cf.read(container, headers=filtered("c.n != p.n")).expect(400)
+
+
+BY_DEFINITION = {
+    "computedProperties": [{"name": "low", "query": "SELECT VALUE LOWER(c.label) FROM c"}],
+    "geospatialConfig": {"type": "Geometry"},
+    "vectorEmbeddingPolicy": {"vectorEmbeddings": [
+        {"path": "/v", "dataType": "float32", "distanceFunction": "euclidean", "dimensions": 2}]},
+    "fullTextPolicy": {"defaultLanguage": "en-US", "fullTextPaths": [{"path": "/t", "language": "de-DE"}]},
+}
+ORIGIN = {"type": "Point", "coordinates": [0, 0]}
+
+
+@pytest.mark.parametrize("text", [
+    "c.low = 'sun'", "ST_DISTANCE(c.p, {'type': 'Point', 'coordinates': [1, 0]}) < 1.5",
+    "VectorDistance(c.v, [0, 0]) > 1 AND VectorDistance(c.v, [0, 0]) < 2", "FullTextContains(c.t, 'Haus')", "DOCUMENTID(c) > 0"])
+def test_cf_402_a_predicate_means_what_it_means_in_a_query(db, text):
+    container = db.create_container(BY_DEFINITION)
+    cf.put(container, "1", label="SUN", p=ORIGIN, v=[1, 1], t="Die Häuser")
+    asked = queries.send(container, f"SELECT VALUE c.id FROM c WHERE {text}", scope=cf.of_key("a")).expect(200)
+    assert asked.json["Documents"] == ["1"]
+    assert cf.ids(cf.drain(container, headers=filtered(text))[0]) == ["1"]
+
+
+def test_cf_402_a_projection_shows_computed_properties(db):
+    container = db.create_container(BY_DEFINITION)
+    cf.put(container, "1", label="SUN")
+    (item,), _ = cf.drain(container, headers=filtered(select="c.id, c.low"))
+    assert item == {"id": "1", "low": "sun", "_lsn": 2}
+
+
+def test_cf_402_a_predicate_that_needs_too_many_rows_is_400_and_drops_nothing(container):
+    text = "(SELECT VALUE COUNT(1) FROM x IN c.l JOIN y IN c.l JOIN z IN c.l) > 0"
+    cf.put(container, "1", l=[0] * 101)
+    cf.read(container, headers=filtered(text)).expect(400)
+    cf.read(container, headers=filtered(f"NOT ({text})")).expect(400)
+    cf.read(container, headers=filtered(text) | SCOPE).expect(400)
+    cf.put(container, "1", l=[0])
+    assert cf.ids(cf.drain(container, headers=filtered(text))[0]) == ["1"]
+
+
+def test_cf_402_a_number_that_json_has_not_is_400_4001(container):
+    cf.put(container, "1", z=1)
+    (item,), _ = cf.drain(container, headers=filtered(select="1 / c.z AS x"))
+    assert item == {"x": 1, "_lsn": 2}
+    cf.put(container, "2", z=0)
+    cf.read(container, headers=filtered(select="1 / c.z AS x")).expect(400, 4001)
+    cf.read(container, headers=filtered("c.z != 0", "1 / c.z AS x")).expect(200)
 
 
 # ── Resolved positions ──────────────────────────────────────────────────────────────────────────────

@@ -1,6 +1,7 @@
 """Indexing policies: defaults, completion and the old shapes."""
 import pytest
 
+import queries
 import wire
 
 ETAG = {"path": '/"_etag"/?'}
@@ -75,7 +76,8 @@ def test_members_are_stored_and_returned(client, db, members):
     {"includedPaths": [{"path": 1}]}, {"includedPaths": [{}]}, {"includedPaths": [{"path": "a/?"}]},
     {"excludedPaths": [{"path": "no slash"}]}, {"compositeIndexes": [[{"path": "/a", "order": "sideways"}, {"path": "/b"}]]},
     {"compositeIndexes": [[{"path": f"/p{n}", "order": "ascending"} for n in range(9)]]},
-    {"includedPaths": [{"path": f"/p{n}/?"} for n in range(1501)]}], ids=lambda policy: str(policy)[:60])
+    {"includedPaths": [{"path": f"/p{n}/?"} for n in range(1501)]}, {"includedPaths": [], "excludedPaths": [{"path": "/a/?"}]},
+    {"spatialIndexes": [{"path": "/at/*", "boundingBox": {"xmin": 2, "ymin": 0}}]}], ids=lambda policy: str(policy)[:60])
 def test_bad_policy_is_400(db, policy):
     db.post_container({"indexingPolicy": policy}).expect(400)
 
@@ -89,3 +91,20 @@ def test_replace_without_a_policy_brings_the_default_back(client, db):
     container = db.create_container({"indexingPolicy": {"indexingMode": "none", "automatic": False}})
     body = {name: value for name, value in container.body.items() if name != "indexingPolicy"}
     assert client.put(container.path, body).expect(200).json["indexingPolicy"] == DEFAULT
+
+
+def test_orders_of_a_composite_index_may_be_written_in_any_case(client, db):
+    container = db.create_container({"indexingPolicy": DEFAULT | {
+        "compositeIndexes": [[{"path": "/a", "order": "Ascending"}, {"path": "/b", "order": "Descending"}]]}})
+    shown = client.get(container.path).expect(200).json["indexingPolicy"]["compositeIndexes"]
+    assert shown == [[{"path": "/a", "order": "ascending"}, {"path": "/b", "order": "descending"}]]
+    queries.send(container, "SELECT * FROM c ORDER BY c.a ASC, c.b DESC").expect(200)
+    queries.send(container, "SELECT * FROM c ORDER BY c.a ASC, c.b ASC").expect(400)
+
+
+@pytest.mark.parametrize("index, status", [({"indexingSearchListSize": 10}, 201), ({"indexingSearchListSize": 9}, 400),
+                                           ({"quantizationByteSize": 512}, 201), ({"quantizationByteSize": 513}, 400)])
+def test_numbers_of_vector_indexes(db, index, status):
+    embedding = {"path": "/v", "dataType": "float32", "distanceFunction": "cosine", "dimensions": 4}
+    db.post_container({"indexingPolicy": DEFAULT | {"vectorIndexes": [{"path": "/v", "type": "diskANN"} | index]},
+                       "vectorEmbeddingPolicy": {"vectorEmbeddings": [embedding]}}).expect(status)

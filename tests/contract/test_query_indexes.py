@@ -113,6 +113,18 @@ def test_index_metrics_only_when_asked_for(stars):
     assert json.loads(base64.b64decode(page[UTILIZATION]))["UtilizedSingleIndexes"] == []
 
 
+def test_index_metrics_fit_into_a_header_whatever_is_asked(stars):
+    names = [f"property{n:03}{'x' * 100}" for n in range(100)]
+    text = "SELECT * FROM c WHERE " + " OR ".join(f"c.{name} = 1" for name in names)
+    for asked, decoded in (({"x-ms-cosmos-populateindexmetrics": "true"}, base64.b64decode), ({"x-ms-cosmos-populateindexmetrics-V2": "true"}, urllib.parse.unquote)):
+        page = queries.send(stars, text, headers=asked | {EXPLAIN: "true"}).expect(200)
+        assert 1000 < len(page[UTILIZATION]) < 8192 and 1000 < len(page[EXPLAIN]) < 8192
+        told = json.loads(decoded(page[UTILIZATION]))
+        singles = told["UtilizedSingleIndexes"] if "UtilizedSingleIndexes" in told else told["UtilizedIndexes"]["SingleIndexes"]
+        assert [each["IndexSpec"] for each in singles] == [f"/{name}/?" for name in names[:len(singles)]] and len(singles) > 10
+        assert len(explained(page)["ranges"]) == 2 and len(explained(page)["helpful"]) > 10
+
+
 # ── Ways to the documents ───────────────────────────────────────────────────────────────────────────
 
 @pytest.mark.parametrize("condition", [
@@ -156,6 +168,14 @@ def test_excluded_paths_are_scanned(stars):
 def test_of_one_key_a_name_is_looked_up(stars):
     rows, told = explain(stars, TEXT + " WHERE c.pk = 'aa' AND c.id = 'aa 5'")
     assert rows == ["aa 5"] and told["ranges"][0]["documentsRead"] == 1 and len(told["ranges"]) == 1
+    assert told["ranges"][0]["indexes"] == ["/id"] and told["potential"] == []
+
+
+def test_what_has_served_is_not_proposed(container):
+    container.fill(3)
+    rows, told = explain(container, TEXT + " WHERE c.pk = 'a' AND c.id = '1'")
+    assert rows == ["1"] and told["ranges"][0]["indexes"] == ["/id"]
+    assert told["helpful"] == [] and told["potential"] == []
 
 
 def test_an_explanation_tells_what_would_help(container):

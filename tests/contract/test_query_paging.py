@@ -176,6 +176,21 @@ def test_a_continuation_belongs_to_its_text_and_parameters(spread, text):
     queries.send(spread, text, {"p": 1}, size=1, token=token).expect(200)
 
 
+def test_parameters_may_come_in_another_order(spread):
+    text = TEXT + " WHERE c.n >= @low AND c.n < @high AND c.n != @none"
+    given = [{"name": "@low", "value": 2}, {"name": "@high", "value": 9}, {"name": "@none", "value": None}]
+
+    def page(parameters, token=None):
+        return queries.post(spread, {"query": text, "parameters": parameters}, {MAX_ITEMS: "2", CONTINUATION: token})
+
+    token = page(given).expect(200)[CONTINUATION]
+    expected = page(given, token).expect(200).json["Documents"]
+    for parameters in (given[::-1], given[1:] + given[:1]):
+        assert page(parameters, token).expect(200).json["Documents"] == expected
+    # What has no value is undefined, and not null.
+    page(given[:2] + [{"name": "@none"}], token).expect(400, text="Invalid Continuation Token")
+
+
 @pytest.mark.parametrize("token", [
     "x", "0", "-RID:~abc#RT:1#TRC:1000#ISV:2#IEO:65599#QCF:8", '{"token":null,"range":{"min":"","max":"FF"}}', "[]", "null", "=" * 20, "A" * 900,
     "ä".encode().decode("latin-1"), "%00", "MQ", "MQAAAAAAAAAAAA"])

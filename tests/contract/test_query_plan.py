@@ -95,6 +95,14 @@ def test_query_ranges_come_of_the_filter(spread, condition, ranges):
     assert queries.plan(spread, f"SELECT * FROM c WHERE {condition}", {"p": "aa"}).expect(200).json["queryRanges"] == ranges
 
 
+def test_zero_is_one_point(spread):
+    epk = "155B95BEDAC4B1E9EC1CDC9BB0DDDE58"
+    for condition in ("c.pk = 0", "c.pk = -0.0", "c.pk IN (0, -0.0)"):
+        plan = queries.plan(spread, f"SELECT TOP 2 c.id FROM c WHERE {condition}").expect(200).json
+        assert plan["queryRanges"] == [{"min": epk, "max": epk, "isMinInclusive": True, "isMaxInclusive": True}]
+        assert plan["queryInfo"]["top"] is None
+
+
 def test_query_ranges_of_a_hierarchical_key(shared_db):
     container = shared_db.create_container({"partitionKey": {"paths": ["/a", "/b"], "kind": "MultiHash", "version": 2}})
 
@@ -241,8 +249,11 @@ def test_resume_filters_that_do_not_fit_are_400(spread, resume):
     queries.send(spread, rewritten(spread, "SELECT c.id FROM c ORDER BY c.n"), scope=cf.of_range("0"), resumeFilter=resume).expect(400)
 
 
-def test_a_resume_filter_of_an_unsorted_query_is_400(spread):
-    queries.send(spread, TEXT, scope=cf.of_range("0"), resumeFilter={"value": [1]}).expect(400)
+@pytest.mark.parametrize("resume", [{"value": [5], "rid": "abc", "exclude": False}, {"value": [1]}, {"value": []}, {}, 1])
+def test_a_resume_filter_of_a_query_without_an_order_is_ignored(spread, resume):
+    for text in (TEXT, "SELECT VALUE COUNT(1) FROM c", "SELECT DISTINCT VALUE c.tie FROM c", "SELECT VALUE 1"):
+        assert queries.rows(spread, text, resumeFilter=resume) == queries.rows(spread, text), text
+        assert queries.rows(spread, text, scope=cf.of_range("0"), resumeFilter=resume) == queries.rows(spread, text, scope=cf.of_range("0")), text
 
 
 def test_hashes_of_arrays_start_at_their_type(container):
@@ -293,8 +304,10 @@ def test_aggregates_that_old_clients_cannot_put_together(refusing):
 
 
 def test_what_the_service_serves_itself_is_served(refusing):
-    for text, count in ((TEXT, 5), (TEXT + " WHERE c.n > 3", 3), ("SELECT VALUE c.id FROM c WHERE c.pk IN ('a', 'aa')", 2),
-                        ("SELECT VALUE c.id FROM c WHERE c.id LIKE '%a%'", 3)):
+    refusing.create({"id": "zero", "pk": 0}).expect(201)
+    for text, count in ((TEXT, 6), (TEXT + " WHERE c.n > 3", 3), ("SELECT VALUE c.id FROM c WHERE c.pk IN ('a', 'aa')", 2),
+                        ("SELECT VALUE c.id FROM c WHERE c.id LIKE '%a%'", 3), ("SELECT TOP 2 c.id FROM c WHERE c.pk = 0", 1),
+                        ("SELECT TOP 2 c.id FROM c WHERE false", 0), ("SELECT VALUE COUNT(1) FROM c WHERE c.pk = 1 AND c.pk = 2", 1)):
         assert len(queries.rows(refusing, text)) == count, text
 
 

@@ -56,15 +56,22 @@ def test_the_content_type_alone_makes_it_a_query(spread, content_type, flag):
     assert queries.post(spread, {"query": TEXT}, headers).expect(200).json["_count"] == 13
 
 
+@pytest.mark.parametrize("content_type", ["Application/Query+JSON", "APPLICATION/QUERY+JSON;charset=utf-8", "application/Query+json ; charset=utf-8"])
+def test_content_types_are_read_in_any_case(spread, content_type):
+    headers = {"content-type": content_type, "x-ms-documentdb-isquery": None}
+    assert queries.post(spread, {"query": TEXT}, headers).expect(200).json["_count"] == 13
+
+
 @pytest.mark.parametrize("flag", ["True", "true", "1"])
 def test_the_flag_makes_json_a_query(spread, flag):
     headers = {"content-type": "application/json", "x-ms-documentdb-isquery": flag}
     assert queries.post(spread, {"query": TEXT}, headers).expect(200).json["_count"] == 13
 
 
+@pytest.mark.parametrize("content_type", ["application/sql", "Application/SQL", "application/sql; charset=utf-8"])
 @pytest.mark.parametrize("flag", ["True", None])
-def test_sql_has_the_bare_text_as_its_body(spread, flag):
-    headers = {"content-type": "application/sql", "x-ms-documentdb-isquery": flag}
+def test_sql_has_the_bare_text_as_its_body(spread, flag, content_type):
+    headers = {"content-type": content_type, "x-ms-documentdb-isquery": flag}
     page = queries.post(spread, "SELECT VALUE 'ä' || c.id FROM c WHERE c.id = 'one'", headers).expect(200)
     assert page.json["Documents"] == ["äone"]
     queries.post(spread, '{"query":"SELECT 1"}', headers).expect(400)
@@ -230,10 +237,34 @@ def test_a_filter_that_pins_the_key_needs_no_permission(spread, condition, found
     assert queries.rows(spread, f"{TEXT} WHERE {condition}", {"pk": "aa"}, headers=NO_CROSS) == found
 
 
+def test_a_filter_that_pins_zero_needs_no_permission(shared_db):
+    container = shared_db.create_container(throughput=cf.TWO_RANGES)
+    container.create({"id": "zero", "pk": 0}).expect(201)
+    container.create({"id": "one", "pk": 1}).expect(201)
+    container.create('{"id":"minus","pk":-0.0}', "[-0.0]").expect(201)
+    for condition in ("c.pk = 0", "c.pk = 0.0", "c.pk = @zero", "c.pk IN (0)", "c.pk = -0.0"):
+        assert queries.rows(container, f"{TEXT} WHERE {condition}", {"zero": 0}, headers=NO_CROSS) == ["zero"], condition
+    # The other zero is equal, but another key: it is found by that, and where no key is pinned.
+    assert queries.rows(container, TEXT, scope={KEY: "[-0.0]"}) == ["minus"]
+    assert sorted(queries.rows(container, f"{TEXT} WHERE c.pk >= 0 AND c.pk <= 0")) == ["minus", "zero"]
+
+
+@pytest.mark.parametrize("condition", [
+    "false", "c.pk = 'a' AND c.pk = 'aa'", "c.pk = undefined", "c.pk = @missing", "c.pk IN (undefined)", "c.n = 1 AND false", "1"])
+def test_a_filter_that_nothing_passes_needs_no_permission(spread, condition):
+    for text, found in ((TEXT, []), ("SELECT VALUE COUNT(1) FROM c", [0]), ("SELECT COUNT(1) AS n, MAX(c.n) AS m FROM c", [{"n": 0}]),
+                        ("SELECT TOP 2 c.id FROM c", []), ("SELECT DISTINCT c.n FROM c", [])):
+        for flag in (NO_CROSS, CROSS):
+            assert queries.rows(spread, f"{text} WHERE {condition}", headers=flag) == found, text
+    assert queries.rows(spread, f"{TEXT} WHERE {condition} ORDER BY c.n", headers=NO_CROSS) == []
+    assert queries.rows(spread, f"SELECT c.n, COUNT(1) AS m FROM c WHERE {condition} GROUP BY c.n", headers=NO_CROSS) == []
+    assert queries.send(spread, f"{TEXT} WHERE {condition}", headers=NO_CROSS).expect(200)[RANGE_ID] == "0", "the first range"
+
+
 @pytest.mark.parametrize("flag", [NO_CROSS, {"x-ms-documentdb-query-enablecrosspartition": None}], ids=["off", "absent"])
 @pytest.mark.parametrize("text", [
     TEXT, TEXT + " WHERE c.pk IN ('aa', 'a')", TEXT + " WHERE c.pk != 'aa'", TEXT + " WHERE c.pk = 'aa' OR c.n = 1", TEXT + " WHERE c.pk > 'a'",
-    "SELECT VALUE COUNT(1) FROM c", TEXT + " ORDER BY c.id"])
+    "SELECT VALUE COUNT(1) FROM c", TEXT + " ORDER BY c.id", TEXT + " WHERE c.n = 1 AND c.n = 2", TEXT + " WHERE c.n = @missing"])
 def test_crossing_partitions_has_to_be_permitted(spread, text, flag):
     queries.send(spread, text, headers=flag).expect(400, 0, DISABLED)
 
@@ -287,6 +318,8 @@ def test_an_answer_from_all_ranges_has_a_session_token_of_each(spread):
     page = queries.send(spread, TEXT).expect(200)
     assert [part.split(":")[0] for part in page[SESSION].split(",")] == ["0", "1"]
     assert page["x-ms-alt-content-path"] and page["x-ms-content-path"] == spread.rid
+    assert page["x-ms-schemaversion"] == "1.1"
+    assert page["lsn"] is None and page[RANGE_ID] is None, "what is of one range only"
 
 
 def test_rows_are_any_values(container):

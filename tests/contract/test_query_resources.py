@@ -22,6 +22,7 @@ def rows(client, path, member, text, parameters=None, size=None):
         page = send(client, path, text, parameters, size, token).expect(200)
         body = page.json
         assert set(body) == {"_rid", member, "_count"} and body["_count"] == len(body[member]) == int(page["x-ms-item-count"])
+        assert page[queries.EXECUTION_INFO] == '{"reverseRidEnabled":false,"reverseIndexScan":false}'
         assert size is None or body["_count"] <= size
         found += body[member]
         if (token := page[CONTINUATION]) is None:

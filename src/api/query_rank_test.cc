@@ -1,0 +1,188 @@
+#include "api/query_rank.h"
+
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "api/suspended_queries.h"
+#include "api/test_request.h"
+#include "api/test_services.h"
+#include "query/prepared.h"
+
+namespace orrery::api {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+/// Documents 0 to 9: the more often the word stands in one, the better. That with all of them is 9.
+constexpr int kDocuments = 10;
+constexpr const auto* kBest = "SELECT VALUE c.id FROM c ORDER BY RANK FullTextScore(c.t, 'sun')";
+
+class QueryRankTest : public testing::Test {
+ protected:
+  QueryRankTest() {
+    services->suspended_queries = &suspended;
+    for (int i = 0; i < kDocuments; ++i) put(i);
+  }
+  ~QueryRankTest() override { suspended.stop(); }
+
+  const catalog::Range& range() const { return container->ranges.all()[0]; }
+
+  void submit(partition::WriteOf write) {
+    ASSERT_TRUE(range().partition->submit_and_wait(partition::transaction_of({std::move(write)})));
+  }
+  void put(int number) {
+    std::string text;
+    for (int i = 0; i < kDocuments; ++i) text += i < number ? "sun " : "moon ";
+    submit({.id = std::to_string(number),
+            .members = R"("t":")" + text + R"(","n":)" + std::to_string(number) +
+                       R"(,"parts":[{"v":[0,1],"x":"far"},{"v":[1,0],"x":"near"}])"});
+  }
+
+  QueryJob job_of(const std::string& text) const {
+    QueryJob job;
+    job.container = container;
+    job.scope.ranges = {&range()};
+    job.query = query::PreparedQuery::prepare(text, {}, {}).value();
+    job.access = query::access_of(*job.query);
+    return job;
+  }
+
+  Result<QueryPage> page_of(const QueryJob& job) {
+    return run_ranked_page(*services, job, {}, [] { return false; });
+  }
+
+  /// The rows of each page.
+  std::vector<std::string> pages_of(QueryJob job) {
+    std::vector<std::string> pages;
+    while (true) {
+      auto page = page_of(job);
+      EXPECT_TRUE(page) << page.error().message();
+      if (!page) return pages;
+      pages.push_back(page->rows);
+      if (!page->next) return pages;
+      job.from = *page->next;
+      if (forgets_between_pages) suspended.stop();
+    }
+  }
+
+  TestServices services;
+  SuspendedQueries suspended{services.blocking()};
+  catalog::ContainerPtr container = services.create_container("c", kHashKey);
+  bool forgets_between_pages = false;
+};
+
+TEST_F(QueryRankTest, TheBestComeFirst) {
+  EXPECT_THAT(pages_of(job_of(kBest)), ElementsAre(R"("9","8","7","6","5","4","3","2","1","0")"));
+  EXPECT_THAT(pages_of(job_of("SELECT TOP 3 c.n FROM c ORDER BY RANK FullTextScore(c.t, 'sun')")),
+              ElementsAre(R"({"n":9},{"n":8},{"n":7})"));
+  EXPECT_THAT(pages_of(job_of("SELECT VALUE c.n FROM c WHERE c.n < 8 ORDER BY RANK "
+                              "FullTextScore(c.t, 'sun') OFFSET 1 LIMIT 2")),
+              ElementsAre("6,5"));
+}
+
+TEST_F(QueryRankTest, SeveralScoresCountTogether) {
+  for (const auto* top : {"", "TOP 10 "}) {
+    const std::string text = std::string("SELECT ") + top +
+                             "VALUE c.n FROM c ORDER BY RANK RRF(FullTextScore(c.t, 'moon'), "
+                             "FullTextScore(c.t, 'sun'), [3, 1])";
+    EXPECT_THAT(pages_of(job_of(text)), ElementsAre("0,1,2,3,4,5,6,7,8,9")) << text;
+  }
+}
+
+TEST_F(QueryRankTest, OfSeveralRowsOfADocumentTheBestIsShown) {
+  for (const auto* top : {"", "TOP 2 "}) {
+    const std::string text = std::string("SELECT ") + top +
+                             "VALUE p.x FROM c JOIN p IN c.parts WHERE c.n IN (7, 8) "
+                             "ORDER BY RANK VectorDistance(p.v, [1, 0])";
+    EXPECT_THAT(pages_of(job_of(text)), ElementsAre(R"("near","near")")) << text;
+  }
+}
+
+TEST_F(QueryRankTest, PagesGoOnWhetherTheRankingWasKeptOrNot) {
+  for (const bool forgets : {false, true}) {
+    forgets_between_pages = forgets;
+    QueryJob job = job_of(kBest);
+    job.limits.rows_max = 4;
+    EXPECT_THAT(pages_of(job),
+                ElementsAre(R"("9","8","7","6")", R"("5","4","3","2")", R"("1","0")"));
+  }
+  services->suspended_queries = nullptr;
+  QueryJob job = job_of(kBest);
+  job.limits.rows_max = 5;
+  EXPECT_THAT(pages_of(job), ElementsAre(R"("9","8","7","6","5")", R"("4","3","2","1","0")"));
+}
+
+TEST_F(QueryRankTest, APageEndsWhereItsBytesAreUsedUp) {
+  QueryJob job = job_of("SELECT TOP 3 VALUE c.t FROM c ORDER BY RANK FullTextScore(c.t, 'sun')");
+  job.limits.bytes_max = 1;
+  EXPECT_EQ(pages_of(job).size(), 3U) << "one row always fits";
+}
+
+TEST_F(QueryRankTest, WhatIsGoneBetweenPagesIsNotShown) {
+  QueryJob job = job_of(kBest);
+  job.limits.rows_max = 4;
+  auto page = page_of(job);
+  ASSERT_TRUE(page && page->next);
+  EXPECT_NE(page->next->suspended, 0U);
+  submit({.kind = partition::Write::Kind::Delete, .id = "4"});
+  job.from = *page->next;
+  page = page_of(job);
+  ASSERT_TRUE(page && page->next);
+  EXPECT_EQ(page->rows, R"("5","3","2","1")");
+  job.from = *page->next;
+  EXPECT_EQ(page_of(job)->rows, R"("0")");
+}
+
+TEST_F(QueryRankTest, OnlyWhatIsShownIsMade) {
+  QueryJob job = job_of("SELECT VALUE 1 / c.n FROM c ORDER BY RANK FullTextScore(c.t, 'sun')");
+  job.limits.rows_max = 9;
+  auto page = page_of(job);
+  ASSERT_TRUE(page && page->next) << "the one with 0 is not among them";
+  EXPECT_EQ(page->count, 9U);
+  job.from = *page->next;
+  page = page_of(job);
+  ASSERT_FALSE(page);
+  EXPECT_EQ(page.error().code(), ErrorCode::NumberNotInJson);
+}
+
+TEST_F(QueryRankTest, MoreDocumentsThanFitIntoMemoryAreRefused) {
+  for (const auto* text :
+       {kBest, "SELECT TOP 10 VALUE c.id FROM c ORDER BY RANK FullTextScore(c.t, 'sun')",
+        "SELECT p.x FROM c JOIN p IN c.parts ORDER BY RANK VectorDistance(p.v, [1, 0])"}) {
+    QueryJob job = job_of(text);
+    job.limits.memory_max = 1000;
+    const auto page = page_of(job);
+    ASSERT_FALSE(page) << text;
+    EXPECT_EQ(page.error().code(), ErrorCode::RequestTooLarge) << text;
+    EXPECT_THAT(std::string(page.error().message()), HasSubstr("RANK")) << text;
+  }
+}
+
+TEST_F(QueryRankTest, WhatIsLargeNeedNotFitIntoMemory) {
+  QueryJob job = job_of("SELECT c.id, c.p FROM c ORDER BY RANK FullTextScore(c.t, 'sun')");
+  for (int i = 0; i < 3; ++i) {
+    submit({.id = "large" + std::to_string(i), .padding = 10'000, .members = R"("t":"sun")"});
+  }
+  job.limits.memory_max = 4000;
+  const auto page = page_of(job);
+  ASSERT_TRUE(page) << page.error().message();
+  EXPECT_EQ(page->count, 13U);
+  EXPECT_GT(page->rows.size(), 30'000U);
+}
+
+TEST_F(QueryRankTest, ItEndsWhenItsClientHasGone) {
+  QueryJob job = job_of(kBest);
+  for (const int calls : {0, 3}) {
+    int left = calls;
+    const auto page = run_ranked_page(*services, job, {}, [&] { return left-- <= 0; });
+    ASSERT_FALSE(page);
+    EXPECT_EQ(page.error().code(), ErrorCode::Unavailable);
+  }
+}
+
+}  // namespace
+}  // namespace orrery::api

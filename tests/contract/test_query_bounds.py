@@ -1,0 +1,89 @@
+"""What one query may cost: a short text, or a long one, harms nobody."""
+import pytest
+
+import queries
+from wire import CONTINUATION
+
+ELEMENTS = 100
+
+
+@pytest.fixture
+def container(db):
+    made = db.create_container()
+    queries.fill(made, [{"pk": "a", "n": n, "list": list(range(ELEMENTS)), "s": "x" * 200_000} for n in range(2)])
+    return made
+
+
+def refused(container, text, status):
+    response = queries.send(container, text).expect(status)
+    # Others are served as before.
+    assert queries.rows(container, "SELECT VALUE COUNT(1) FROM c") == [2]
+    return response.message
+
+
+def test_lists_of_a_subquery_are_bounded(container):
+    text = "SELECT VALUE ARRAY_LENGTH((SELECT VALUE MAKELIST(c.s) FROM a IN c.list JOIN b IN c.list)) FROM c"
+    assert "more memory than a request may have" in refused(container, text, 413)
+
+
+def test_groups_of_a_subquery_are_bounded(container):
+    text = "SELECT VALUE ARRAY(SELECT CONCAT(c.s, ToString(a), ToString(b)) AS k FROM a IN c.list JOIN b IN c.list " \
+           "GROUP BY CONCAT(c.s, ToString(a), ToString(b))) FROM c"
+    # Beyond a bound strings are undefined, and then there is one group: either is an end.
+    response = queries.send(container, text)
+    assert response.status in (200, 413)
+    assert queries.rows(container, "SELECT VALUE COUNT(1) FROM c") == [2]
+
+
+def test_a_value_that_doubles_again_and_again_is_bounded(container):
+    joins = "JOIN (SELECT VALUE [1,1,1,1,1,1,1,1,1,1]) v0 " + " ".join(
+        f"JOIN (SELECT VALUE [{','.join([f'v{level}'] * 10)}]) v{level + 1}" for level in range(9))
+    assert "more memory than a request may have" in refused(container, f"SELECT VALUE ARRAY_LENGTH(v9) FROM c {joins}", 413)
+
+
+def test_a_row_is_bounded(container):
+    assert "a row" in refused(container, f"SELECT VALUE [{','.join(['c'] * 1000)}] FROM c", 413)
+    assert "a row" in refused(container, f"SELECT [{','.join(['c'] * 1000)}] AS l FROM c", 413)
+
+
+@pytest.mark.parametrize("text, rows", [
+    ("SELECT VALUE c.n FROM c WHERE " + " AND ".join(f"c.n != {n}" for n in range(1, 8000)), [0]),
+    ("SELECT VALUE c.n FROM c WHERE NOT (" + " OR ".join(f"c.n = {n}" for n in range(1, 8000)) + ")", [0]),
+    ("SELECT VALUE c.n FROM c WHERE c.n = 1 AND " + " AND ".join(f"NOT IS_DEFINED(c.p{n})" for n in range(5000)), [1]),
+    ("SELECT VALUE c.n FROM c WHERE c.n = 1 OR " + " OR ".join(f"c.p{n} = 1" for n in range(5000)), [1]),
+    ("SELECT VALUE c.n FROM c WHERE c.n IN (" + ",".join(map(str, range(1, 30_000))) + ")", [1]),
+])
+def test_thousands_of_conditions_are_answered(container, text, rows):
+    assert queries.rows(container, text) == rows
+
+
+def test_thousands_of_parameters_are_taken(container):
+    parameters = {f"p{n}": n for n in range(20_000)}
+    assert queries.rows(container, "SELECT VALUE c.n FROM c WHERE c.n = @p1", parameters) == [1]
+
+
+def test_a_parameter_that_is_given_twice_among_thousands_is_refused(container):
+    parameters = [{"name": f"@p{n}", "value": n} for n in range(5000)] + [{"name": "@p7", "value": 7}]
+    response = queries.post(container, {"query": "SELECT VALUE 1", "parameters": parameters}).expect(400)
+    assert "'@p7' is given more than once" in response.message
+
+
+@pytest.mark.parametrize("change", ["delete", "replace"])
+def test_long_sort_keys_lose_no_document_when_others_go(db, change):
+    """Their beginnings are all that a token holds, and the row that was shown last has gone."""
+    container = db.create_container()
+    queries.fill(container, [{"pk": "a", "s": "x" * 400 + letter} for letter in "abcdefgh"])
+    found, token = [], None
+    while True:
+        page = queries.send(container, "SELECT VALUE c.id FROM c ORDER BY c.s", size=1, token=token).expect(200)
+        found += page.json["Documents"]
+        for shown in page.json["Documents"]:
+            if change == "delete":
+                container.delete(shown, key=["a"]).expect(204)
+            else:
+                container.upsert({"id": shown, "pk": "a", "s": "w"}, key=["a"]).expect(200)
+        token = page[CONTINUATION]
+        if token is None:
+            break
+        assert len(found) <= 20, "it comes to an end"
+    assert sorted(found) == list("01234567")
