@@ -145,6 +145,12 @@ const Edges::Edge* Edges::nearest(Space to, double& distance) const {
   return found;
 }
 
+bool Edges::touch(Space place) const {
+  // A micrometre on the earth: what rounding can make of it.
+  double distance = is_planar_ ? 1e-12 * length(place) : 1e-6;
+  return nearest(place, distance) != nullptr;
+}
+
 bool Edges::any_near(const Edge& edge, const std::function<bool(const Edge&)>& ask) const {
   const Box near = box_of(edge);
   const auto meets = [&](std::size_t node) {
@@ -231,6 +237,15 @@ bool do_cross(const Edges& a, const Edges& b) {
       return is_planar || begin == one_end;
     });
   });
+}
+
+bool do_touch(const Edges& a, const Edges& b) {
+  const auto is_touched = [](const Edges& edges) {
+    return [&edges](const Edges::Edge& edge) {
+      return edges.touch(edge.begin) || edges.touch(edge.end);
+    };
+  };
+  return std::ranges::any_of(a.all(), is_touched(b)) || std::ranges::any_of(b.all(), is_touched(a));
 }
 
 namespace {

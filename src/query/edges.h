@@ -35,6 +35,9 @@ class Edges {
   /// distance, straight through space; or nothing.
   const Edge* nearest(geo::Space to, double& distance) const;
 
+  /// Whether a place is on one of them, as far as rounding lets that be told.
+  bool touch(geo::Space place) const;
+
   /// Whether two shapes with these edges, each on less than half of the earth, cannot meet. Not all
   /// that cannot are told.
   bool is_far_from(const Edges& other) const;
@@ -69,6 +72,9 @@ double distance_between(const Edges& a, const Edges& b);
 /// Whether an edge of the one and one of the other cross each other for certain, and do not only
 /// touch.
 bool do_cross(const Edges& a, const Edges& b);
+
+/// Whether an edge of the one touches one of the other: not if they only cross.
+bool do_touch(const Edges& a, const Edges& b);
 
 /// Whether all of the edges of `parts` lie on edges of `whole`.
 bool are_covered(const Edges& parts, const Edges& whole);

@@ -182,6 +182,31 @@ TEST(Spatial, WhatIsAtTheOnePoleDoesNotMeetWhatIsAtTheOther) {
   EXPECT_EQ(said("ST_INTERSECTS", south, south), "true");
 }
 
+TEST(Spatial, WideShapesDoNotMeetWhatIsOppositeToThem) {
+  // One part is at the south pole, and one so far from it that they fill half of the earth.
+  const std::string parts = R"({"type":"MultiPolygon","coordinates":[[)" +
+                            box_ring(0, -90, 1, -80) + "],[" + box_ring(-46, 0, -45, 1) + "]]}";
+  const std::string at_the_south_pole = box(-45, -90, -35, -89);
+  EXPECT_EQ(said("ST_INTERSECTS", parts, point(15, 90)), "false");
+  EXPECT_EQ(said("ST_WITHIN", point(15, 90), parts), "false");
+  EXPECT_NEAR(number("ST_DISTANCE", parts, point(15, 90)), 9'891'000, 5'000);
+  EXPECT_EQ(said("ST_INTERSECTS", parts, point(15, -90)), "true");
+  const std::string from_north = line("[-179.99,90],[-180,-0.86]");
+  EXPECT_EQ(said("ST_INTERSECTS", from_north, at_the_south_pole), "false");
+  EXPECT_GT(number("ST_DISTANCE", from_north, at_the_south_pole), 9'000'000);
+  const std::string meridian = line("[0,-60],[0,60]");
+  EXPECT_EQ(said("ST_INTERSECTS", meridian, line("[180,-80],[180,-10]")), "false");
+  EXPECT_EQ(said("ST_INTERSECTS", meridian, line("[170,-20],[-170,20]")), "false");
+  EXPECT_EQ(said("ST_WITHIN", line("[0,89],[90,89]"), box(0, -90, 90, -80)), "false");
+  const std::string north = polygon("[[0,60],[90,60],[180,60],[-90,60],[0,60]]");
+  const std::string south = polygon("[[0,-60],[-90,-60],[180,-60],[90,-60],[0,-60]]");
+  EXPECT_EQ(said("ST_INTERSECTS", north, south), "false");
+  EXPECT_EQ(said("ST_WITHIN", south, north), "false");
+  EXPECT_EQ(said("ST_WITHIN", box(10, 80, 20, 85), north), "true");
+  EXPECT_EQ(said("ST_WITHIN", box(10, 80, 20, 90), north), "true");
+  EXPECT_EQ(said("ST_INTERSECTS", box(10, 80, 20, 90), north), "true");
+}
+
 TEST(Spatial, WithinAreasLinesAndPoints) {
   const std::string square = box(10, 10, 11, 11);
   EXPECT_EQ(said("ST_WITHIN", point(10.5, 10.5), square), "true");

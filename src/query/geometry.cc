@@ -22,6 +22,7 @@
 #include <boost/geometry/geometries/polygon.hpp>
 #include <boost/geometry/strategies/strategies.hpp>
 
+#include "query/areas.h"
 #include "query/edges.h"
 
 namespace orrery::query {
@@ -173,6 +174,7 @@ struct Geometry::Parts {
   Outline outline;
   std::variant<Plane::Any, Earth::Any> shape;
   Edges edges;
+  std::optional<Areas> areas;  // On the earth.
 };
 
 namespace {
@@ -243,8 +245,10 @@ Reading Geometry::read(const json::Value& value, bool is_planar) {
   const auto make = [&]() -> Reading {
     auto read = Outline::read(value, is_planar);
     if (auto* const reason = std::get_if<std::string>(&read)) return std::move(*reason);
-    auto parts = std::make_unique<Parts>(
-        Parts{.outline = std::move(std::get<Outline>(read)), .shape = {}, .edges{is_planar}});
+    auto parts = std::make_unique<Parts>(Parts{.outline = std::move(std::get<Outline>(read)),
+                                               .shape = {},
+                                               .edges{is_planar},
+                                               .areas = {}});
     const Outline& outline = parts->outline;
     if (is_planar) {
       parts->shape = shape_of<Plane>(outline);
@@ -264,6 +268,7 @@ Reading Geometry::read(const json::Value& value, bool is_planar) {
       for (const auto& ring : polygon) parts->edges.add(ring);
     }
     parts->edges.arrange();
+    if (!is_planar) parts->areas.emplace(outline.polygons);
     return GeometryPtr(new Geometry(std::move(parts)));
   };
 
@@ -310,8 +315,11 @@ std::optional<bool> Geometry::is_within(const Geometry& other) const {
   if (outline().kind == Line && other.outline().kind == Line) {
     return are_covered(edges, other.parts_->edges);
   }
-  if (outline().kind != Point && other.outline().kind == Area) {
-    if (do_cross(edges, other.parts_->edges)) return false;
+  if (other.outline().kind == Area) {
+    if (outline().kind != Point && do_cross(edges, other.parts_->edges)) return false;
+    if (const auto are_inside = are_parts_inside(other)) {
+      if (outline().kind == Point || !*are_inside) return are_inside;
+    }
   }
   return std::visit(
       [](const auto& a, const auto& b) -> std::optional<bool> {
@@ -329,10 +337,52 @@ bool Geometry::is_point_off_line(const Geometry& other) const {
   return other.parts_->edges.nearest(edges.all()[0].begin, metres) == nullptr;
 }
 
+std::vector<geo::Position> Geometry::one_of_each_part() const {
+  if (outline().kind != Outline::Kind::Area) return {outline().chain[0]};
+  std::vector<Position> positions;
+  for (const auto& polygon : outline().polygons) positions.push_back(polygon[0][0]);
+  return positions;
+}
+
+/// Boost is right only about what is not at the poles, and not on opposite sides of the earth. It
+/// is left to decide about parts that begin on a border.
+std::optional<bool> Geometry::are_parts_inside(const Geometry& other) const {
+  if (!can_look_inside(other)) return std::nullopt;
+  bool is_any_on_border = false;
+  for (const Position position : one_of_each_part()) {
+    const geo::Space place = geo::on_earth(position);
+    if (other.parts_->edges.touch(place)) {
+      is_any_on_border = true;
+    } else if (!other.parts_->areas->contain(place)) {
+      return false;
+    }
+  }
+  if (outline().kind == Outline::Kind::Point) return !is_any_on_border;
+  return is_any_on_border ? std::nullopt : std::optional(true);
+}
+
+bool Geometry::can_look_inside(const Geometry& other) const {
+  constexpr std::size_t kStepsMax = std::size_t{1} << 26;
+  if (!other.parts_->areas) return false;
+  const std::size_t parts = std::max<std::size_t>(outline().polygons.size(), 1);
+  return other.parts_->areas->steps() <= kStepsMax / parts;
+}
+
+bool Geometry::has_part_inside(const Geometry& other) const {
+  return std::ranges::any_of(one_of_each_part(), [&](Position position) {
+    return other.parts_->areas->contain(geo::on_earth(position));
+  });
+}
+
 std::optional<bool> Geometry::intersects(const Geometry& other) const {
-  if (is_point_off_line(other) || other.is_point_off_line(*this)) return false;
-  // Boost takes some that are small and opposite to each other, at the poles, for meeting.
-  if (parts_->edges.is_far_from(other.parts_->edges)) return false;
+  const Edges& edges = parts_->edges;
+  const Edges& others = other.parts_->edges;
+  if (edges.is_far_from(others)) return false;
+  if (can_look_inside(other) && other.can_look_inside(*this)) {
+    // Where borders do not meet, a part lies wholly in the other shape or has nothing of it.
+    return do_cross(edges, others) || do_touch(edges, others) || has_part_inside(other) ||
+           other.has_part_inside(*this);
+  }
   return std::visit([](const auto& a, const auto& b) { return asked(a, b, Intersects()); },
                     parts_->shape, other.parts_->shape);
 }

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "json/geo_outline.h"
 #include "json/value.h"
@@ -44,6 +45,13 @@ class Geometry {
   /// Whether this is a place on the earth, and the other one a line that is nowhere near it. Boost
   /// takes the end of a line for the place at the other end of the earth.
   bool is_point_off_line(const Geometry& other) const;
+  /// A position of each polygon, or of the whole.
+  std::vector<geo::Position> one_of_each_part() const;
+  /// On the earth. Nothing where that does not tell whether it lies within the other.
+  std::optional<bool> are_parts_inside(const Geometry& other) const;
+  /// Whether these two are on the earth, and not too large for it.
+  bool can_look_inside(const Geometry& other) const;
+  bool has_part_inside(const Geometry& other) const;
   std::unique_ptr<const Parts> parts_;
 };
 
