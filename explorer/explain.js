@@ -5,8 +5,10 @@ import { plural } from "./dom.js";
 
 const listed = (words) => (words.length < 2 ? words.join("")
   : `${words.slice(0, -1).join(", ")} and ${words.at(-1)}`);
-const isComposite = (index) => index.includes(",");
-const indexText = (index) => (isComposite(index) ? `(${index.replaceAll(",", ", ")})` : index);
+/** What is between the commas, but for those in quoted names: one part, or those of a composite index. */
+const partsOf = (index) => index.match(/(?:"(?:[^"\\]|\\.)*"|[^,"])+/g) ?? [index];
+const isComposite = (index) => partsOf(index).length > 1;
+const indexText = (index) => (isComposite(index) ? `(${partsOf(index).join(", ")})` : index);
 const indexWords = (indexes) => (indexes.length
   ? `The ${indexes.length === 1 ? "index" : "indexes"} on ${listed(indexes.map(indexText))}` : "An index");
 
@@ -99,8 +101,9 @@ export function explain(explanation, metrics) {
       metrics.retrievedDocumentCount !== undefined && `It read ${plural(metrics.retrievedDocumentCount, "document")}.`,
       wordsOfTime(metrics)].filter(Boolean);
   }
-  const { shape, ranges, helpful = [], potential = [], building = [] } = explanation;
+  const { shape, ranges, helpful = [], potential = [], building = [], rangesLeftOut = 0 } = explanation;
   const groups = groupsOf(ranges);
-  return [...groups.map((group) => wordsOf(group, ranges.length)), wordsOfOrder(shape, groups),
+  const leftOut = rangesLeftOut > 0 && `There was no room to tell of ${plural(rangesLeftOut, "more range")}.`;
+  return [...groups.map((group) => wordsOf(group, ranges.length + rangesLeftOut)), leftOut, wordsOfOrder(shape, groups),
     ...advice(helpful, potential, building, groups), wordsOfTime(metrics)].filter(Boolean);
 }

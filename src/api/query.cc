@@ -236,6 +236,22 @@ void advise(const Services& services, const QueryJob& job, const QueryPage& page
   if (!wanted.empty()) services.index_keeper->want(job.container->rid, texts_of(wanted));
 }
 
+/// Whether what the query wants can be built at all.
+Result<> check_room(const QueryJob& job) {
+  const auto missing = index_state(job).missing;
+  if (missing.empty()) return {};
+  for (const catalog::Range* range : job.scope.ranges) {
+    const auto records = range->partition->indexes();
+    if (!records || records->size() < storage::kIndexesMax) continue;
+    return Error(ErrorCode::BadRequest,
+                 fmt::format("The query wants an index on {}, but the container has {} indexes, "
+                             "and may have no more: exclude paths from its indexing policy, or "
+                             "leave out x-orrery-query-access.",
+                             missing.front().text(), records->size()));
+  }
+  return {};
+}
+
 /// x-orrery-query-access: index. Waits until what would help the query has been built. Blocks.
 Result<> wait_for_indexes(const Services& services, const QueryJob& job,
                           const std::function<bool()>& is_cancelled) {
@@ -244,6 +260,7 @@ Result<> wait_for_indexes(const Services& services, const QueryJob& job,
   services.index_keeper->want(job.container->rid, texts_of(helpful));
   const auto deadline = Clock::now() + kIndexWaitMax;
   while (!index_state(job).is_ready()) {
+    ORRERY_TRY(check_room(job));
     if (is_cancelled() || Clock::now() > deadline) {
       return Error(ErrorCode::Unavailable,
                    "The indexes that the query wants are not built yet: ask again, or leave out "

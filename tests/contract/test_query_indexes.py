@@ -290,3 +290,14 @@ def test_writes_while_a_policy_changes_are_all_found(client, container):
         container.create({"id": f"new {n}", "pk": "a", "n": 1000 + n}).expect(201)
         assert queries.rows(container, TEXT + " WHERE c.n >= 1000", headers={ACCESS: "index"}) == [f"new {m}" for m in range(n + 1)]
     wait_for_indexes(container)
+
+
+def test_a_container_that_has_all_the_indexes_it_may_have_says_so(db):
+    container = db.create_container()
+    queries.fill(container, [{"pk": "a", "p64": 1}])
+    text = "SELECT VALUE c.p{0} FROM c WHERE c.p{0} = 1"
+    for n in range(64):
+        queries.send(container, text.format(n), headers={ACCESS: "index"}).expect(200)
+    refused = queries.send(container, text.format(64), headers={ACCESS: "index"}).expect(400)
+    assert "an index on /p64, but the container has 64 indexes" in refused.message
+    assert queries.rows(container, text.format(64)) == [1]

@@ -136,6 +136,7 @@ describe("queries", () => {
           helpful: ["/b", "/a ASC,/b DESC"], potential: ["/d"], building: ["/b"] }),
         mixed: of({ shape: "stream", ranges: [range("1", "scan", [], 1, 0, 1), range("2", "nothing", [], 0, 0, 0)] }),
         other: of(undefined, "totalExecutionTimeInMs=2.5;queryCompileTimeInMs=0.5;VMExecutionTimeInMs=1;x"),
+        many: of({ shape: "stream", rangesLeftOut: 998, ranges: [range("7", "index", ['/"a,b\\""', '/c ASC,/"d,e" DESC'], 2, 3, 1)] }),
         nonsense: [explain(parseExplanation("%zz"), {}), explain(parseExplanation("[]"), {})].flat(),
       };
     });
@@ -152,6 +153,9 @@ describe("queries", () => {
       "No index that the indexing policy allows would make this query faster."]);
     assert.deepEqual(words.other, ["This server does not tell how it found the rows.",
       "The server took 2.50 ms: 0.50 to understand the query, 0.00 in indexes, 1.00 with documents."]);
+    assert.deepEqual(words.many, [
+      'The indexes on /"a,b\\"" and (/c ASC, /"d,e" DESC) found the documents in range 7: 3 entries and 2 documents were read, and 1 row came of them.',
+      "There was no room to tell of 998 more ranges."]);
     assert.deepEqual(words.nonsense, Array(2).fill("This server does not tell how it found the rows."));
   });
 });
