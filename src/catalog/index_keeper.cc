@@ -19,6 +19,9 @@ using Steady = std::chrono::steady_clock;
 
 namespace {
 
+/// Of so many documents an index is written in many pieces: those who read it pay for each of them.
+constexpr std::uint64_t kGatheredDocumentsMin = 100'000;
+
 /// How far the index has come that has come least far; nothing when all are complete.
 std::optional<DocumentNumber> least_built(const IndexRecords& indexes) {
   std::optional<DocumentNumber> least;
@@ -164,7 +167,7 @@ void IndexKeeper::run() {
     const Outcome outcome = run_once();
     lock.lock();
     if (outcome == Outcome::Refused) {
-      wake_.wait_for(lock, limits_.retry_interval, [this] { return stopping_; });
+      wake_.wait_for(lock, limits_.retry_interval, [this] { return stopping_.load(); });
     }
   }
 }
@@ -173,7 +176,7 @@ bool IndexKeeper::rest(Steady::duration worked) {
   const Steady::duration longest = limits_.rest_max;
   const auto pause = environment_.committer.is_crowded() ? longest : std::min(worked, longest);
   std::unique_lock lock(mutex_);
-  wake_.wait_for(lock, pause, [this] { return stopping_; });
+  wake_.wait_for(lock, pause, [this] { return stopping_.load(); });
   return !stopping_;
 }
 
@@ -237,7 +240,8 @@ IndexKeeper::Attended IndexKeeper::attend(const Container& container, const Spec
 }
 
 IndexKeeper::Attended IndexKeeper::build_piece(partition::Partition& partition) {
-  const DocumentNumber before = least_built(partition.indexes()).value_or(DocumentNumber{});
+  const IndexRecords indexes = partition.indexes();
+  const DocumentNumber before = least_built(indexes).value_or(DocumentNumber{});
   partition::Transaction transaction;
   transaction.build_indexes = true;
   const auto step = partition.submit_and_wait(std::move(transaction));
@@ -248,7 +252,20 @@ IndexKeeper::Attended IndexKeeper::build_piece(partition::Partition& partition) 
   }
   stats_.indexed_documents.fetch_add(step->tidied, std::memory_order_relaxed);
   see_built(partition, before, step->tidied);
-  return step->more ? Attended::More : Attended::Done;
+  if (step->more) return Attended::More;
+  gather(partition, indexes);
+  return Attended::Done;
+}
+
+/// Once they are all complete: those that were not before.
+void IndexKeeper::gather(const partition::Partition& partition, const IndexRecords& before) {
+  if (partition.documents() < kGatheredDocumentsMin) return;
+  for (const IndexRecord& index : *before) {
+    if (index.is_complete()) continue;
+    environment_.store.gather(storage::Family::Terms,
+                              storage::terms_prefix(partition.number(), index.id),
+                              storage::terms_end(partition.number(), index.id), stopping_);
+  }
 }
 
 // ── telling how far it is ────────────────────────────────────────────────────────────────────────

@@ -85,6 +85,7 @@ class IndexKeeper {
   Attended build_piece(partition::Partition& partition);
   void see_built(const partition::Partition& partition, DocumentNumber before,
                  std::size_t documents);
+  void gather(const partition::Partition& partition, const storage::IndexRecords& before);
   std::optional<std::uint64_t> count_up_to(PartitionNumber partition, DocumentNumber number) const;
   std::uint64_t behind(PartitionNumber partition, DocumentNumber up_to) const;
 
@@ -100,7 +101,7 @@ class IndexKeeper {
   std::optional<Rid> attending_;  // The one that is being attended to; not among the waiting.
   Rid last_;                      // The one that was attended to last.
   std::map<std::uint32_t, Built> built_;  // By partition number, while it is being built.
-  bool stopping_ = false;
+  std::atomic<bool> stopping_ = false;    // Read without it, too.
   std::thread thread_;
 };
 

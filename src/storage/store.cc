@@ -400,6 +400,21 @@ void Store::drop_files(Family family, std::string_view from, std::string_view to
   if (!status.ok()) diagnostics::warning("space was not reclaimed: {}", status.ToString());
 }
 
+void Store::gather(Family family, std::string_view from, std::string_view to,
+                   std::atomic<bool>& is_cancelled) {
+  const auto handle = wait_for_handle();
+  if (!handle) return;
+  const rocksdb::Slice begin = from;
+  const rocksdb::Slice end = to;
+  rocksdb::CompactRangeOptions options;
+  options.exclusive_manual_compaction = false;
+  options.canceled = &is_cancelled;
+  const auto status = handle->db->CompactRange(options, handle->family(family), &begin, &end);
+  if (!status.ok() && !is_cancelled) {
+    diagnostics::debug("tables were not brought together: {}", status.ToString());
+  }
+}
+
 void Store::flush() {
   const auto handle = this->handle();
   if (!handle || failed_ || stats().memtable_bytes < kFlushWorthwhileBytes) return;

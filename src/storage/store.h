@@ -80,6 +80,11 @@ class Store {
   /// Frees the space of a range that is no longer reachable, as far as whole files lie in it.
   void drop_files(Family family, std::string_view from, std::string_view to);
 
+  /// Brings together what many writes have spread over several tables, so that whoever reads the
+  /// range has fewer places to look at. Blocks, as long as it takes; given up once `is_cancelled`.
+  void gather(Family family, std::string_view from, std::string_view to,
+              std::atomic<bool>& is_cancelled);
+
   /// Writes what is only in memory to tables, so that the next start has nothing to replay. Blocks.
   void flush();
 
