@@ -111,4 +111,12 @@ Result<FeedScope> feed_scope(Context& context, const catalog::Container& contain
   return scope;
 }
 
+partition::ScanFilter live_documents(const Services& services,
+                                     const catalog::Container& container) {
+  partition::ScanFilter filter;
+  filter.default_ttl = container.rules.default_ttl;
+  filter.now = services.clock.unix_seconds();
+  return filter;
+}
+
 }  // namespace orrery::api

@@ -6,8 +6,10 @@
 #include <vector>
 
 #include "api/context.h"
+#include "api/services.h"
 #include "base/result.h"
 #include "catalog/range_map.h"
+#include "partition/document_cursor.h"
 #include "protocol/epk.h"
 
 namespace orrery::api {
@@ -27,5 +29,8 @@ Result<const catalog::Range*> named_range(const Context& context,
 /// when the range is not there, NameCacheStale when it is another container's, BadRequest for what
 /// is malformed.
 Result<FeedScope> feed_scope(Context& context, const catalog::Container& container);
+
+/// All documents that have not expired, whatever the scope.
+partition::ScanFilter live_documents(const Services& services, const catalog::Container& container);
 
 }  // namespace orrery::api

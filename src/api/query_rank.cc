@@ -264,9 +264,9 @@ class Ranking final : public SuspendedQuery {
     query::Execution execution(queries_[ranked.component], limits);
     execution.begin_piece({});
     for (const catalog::Range* range : job_.scope.ranges) {
-      auto cursor = partition::DocumentCursor::by_number(snapshot, range->partition->number(),
-                                                         DocumentNumber{ranked.number.value - 1},
-                                                         live_documents(), ranked.number);
+      auto cursor = partition::DocumentCursor::by_number(
+          snapshot, range->partition->number(), DocumentNumber{ranked.number.value - 1},
+          live_documents(services_, *job_.container), ranked.number);
       const bool is_there = cursor.next();
       ORRERY_TRY(cursor.status());
       if (!is_there) continue;
@@ -277,13 +277,6 @@ class Ranking final : public SuspendedQuery {
     if (execution.count() > 0)
       payload = Value::of_checked(execution.rows()).member("payload").to_text();
     return payload;
-  }
-
-  partition::ScanFilter live_documents() const {
-    partition::ScanFilter filter;
-    filter.default_ttl = job_.container->rules.default_ttl;
-    filter.now = services_.clock.unix_seconds();
-    return filter;
   }
 
   const Services& services_;

@@ -7,9 +7,9 @@
 #include <gtest/gtest.h>
 
 #include "api/suspended_queries.h"
+#include "api/test_query.h"
 #include "api/test_request.h"
 #include "api/test_services.h"
-#include "query/prepared.h"
 
 namespace orrery::api {
 namespace {
@@ -42,14 +42,7 @@ class QueryRankTest : public testing::Test {
                        R"(,"parts":[{"v":[0,1],"x":"far"},{"v":[1,0],"x":"near"}])"});
   }
 
-  QueryJob job_of(const std::string& text) const {
-    QueryJob job;
-    job.container = container;
-    job.scope.ranges = {&range()};
-    job.query = query::PreparedQuery::prepare(text, {}, {}).value();
-    job.access = query::access_of(*job.query);
-    return job;
-  }
+  QueryJob job_of(const std::string& text) const { return job_over(container, text); }
 
   Result<QueryPage> page_of(const QueryJob& job) {
     return run_ranked_page(*services, job, {}, [] { return false; });

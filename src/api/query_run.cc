@@ -154,9 +154,9 @@ class Run final : public SuspendedQuery {
     if (number == DocumentNumber{}) return found;
     const auto& map = job_.container->ranges;
     for (const catalog::Range* range : map.overlapping({position().at.range_min, Epk::max()})) {
-      auto cursor =
-          partition::DocumentCursor::by_number(*snapshot_, range->partition->number(),
-                                               DocumentNumber{number.value - 1}, live_documents());
+      auto cursor = partition::DocumentCursor::by_number(
+          *snapshot_, range->partition->number(), DocumentNumber{number.value - 1},
+          live_documents(services_, *job_.container));
       if (cursor.next() && cursor.number() == number) {
         found = cursor.text();
         return found;
@@ -164,13 +164,6 @@ class Run final : public SuspendedQuery {
       ORRERY_TRY(cursor.status());
     }
     return found;
-  }
-
-  partition::ScanFilter live_documents() const {
-    partition::ScanFilter filter;
-    filter.default_ttl = job_.container->rules.default_ttl;
-    filter.now = services_.clock.unix_seconds();
-    return filter;
   }
 
   /// Where the page begins: of two positions the one that is further on.
@@ -244,7 +237,7 @@ class Run final : public SuspendedQuery {
                     .rows = execution_.wanted(),
                     .vectors = nullptr,
                     .ahead = is_brief() ? nullptr : services_.read_ahead};
-    scope.filter = live_documents();
+    scope.filter = live_documents(services_, *job_.container);
     scope.filter.epks = keys_within(piece, job_.scope);
     scope.filter.partition_key = job_.scope.partition_key;
     if (is_stream() && !execution_.wants_remembering()) scope.after = piece.after;

@@ -9,9 +9,9 @@
 
 #include "api/scan_ahead.h"
 #include "api/suspended_queries.h"
+#include "api/test_query.h"
 #include "api/test_request.h"
 #include "api/test_services.h"
-#include "query/prepared.h"
 
 namespace orrery::api {
 namespace {
@@ -36,11 +36,7 @@ class QueryRunTest : public testing::Test {
   const catalog::Range& range() const { return container->ranges.all()[0]; }
 
   QueryJob job_of(const std::string& text) const {
-    QueryJob job;
-    job.container = container;
-    job.scope.ranges = {&range()};
-    job.query = query::PreparedQuery::prepare(text, {}, {}).value();
-    job.access = query::access_of(*job.query);
+    QueryJob job = job_over(container, text);
     job.time_max = std::chrono::milliseconds(-1);
     return job;
   }

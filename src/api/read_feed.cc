@@ -43,10 +43,8 @@ Result<FeedPage> read_page(const Services& services, const catalog::Container& c
   ORRERY_TRY(const auto snapshot, services.store.snapshot());
   for (const catalog::Range* range : scope.ranges) ORRERY_TRY(check_in_place(*range));
 
-  partition::ScanFilter filter;
+  partition::ScanFilter filter = live_documents(services, container);
   filter.partition_key = scope.partition_key;
-  filter.default_ttl = container.rules.default_ttl;
-  filter.now = services.clock.unix_seconds();
   partition::ScanBudget budget{count_max.value_or(UINT32_MAX), bytes_max,
                                std::chrono::steady_clock::now() + kPageTimeMax};
 

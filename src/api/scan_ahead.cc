@@ -22,15 +22,17 @@ constexpr std::uint64_t kFewPart = 4;
 /// What is looked at for one part before who waits for it hears of it: documents that are handed
 /// on, documents in all, time.
 constexpr std::size_t kPartBytesMax = std::size_t{1} << 20;
-constexpr std::size_t kLookedAtBytesMax = std::size_t{8} << 20;
+constexpr std::size_t kLookedAtBytesMax = std::size_t{16} << 20;
 constexpr std::chrono::milliseconds kPartTimeMax{20};
 constexpr std::uint64_t kTimeInterval = 32;
 /// Parts that are read or waiting, for each helper.
 constexpr std::size_t kPartsPerHelper = 2;
 /// A helper lets others have their turn after this time.
 constexpr std::chrono::milliseconds kHelpMax{50};
-/// Parts are so large at first.
+/// Parts are so large at first, and each is twice as large as the one before.
 constexpr std::uint64_t kPartFirst = 128;
+/// From such a part on there is enough left for helpers, most probably.
+constexpr std::uint64_t kPartWithHelp = 1024;
 
 }  // namespace
 
@@ -320,7 +322,7 @@ ScanAhead::PartPtr ScanAhead::next_part() {
 
 /// Says how many helpers are to be called.
 std::size_t ScanAhead::refill() {
-  const bool is_warm = part_size_ == scope_.ahead->part_max;
+  const bool is_warm = part_size_ >= std::min(kPartWithHelp, scope_.ahead->part_max);
   const std::size_t parts = is_warm ? 1 + scope_.ahead->helpers * kPartsPerHelper : 1;
   while (shared_->window.size() < parts && !has_all_parts_) {
     auto part = std::make_shared<Part>();

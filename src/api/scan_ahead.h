@@ -28,7 +28,7 @@ struct ReadAhead {
   /// Fewer documents are read quickly enough.
   std::uint64_t documents_min = 10'000;
   /// Of the parts that are read: about so many documents.
-  std::uint64_t part_max = 4096;
+  std::uint64_t part_max = 8192;
 };
 
 /// A scan for few documents: they are looked at part by part, by helpers ahead of who asks for

@@ -1,6 +1,7 @@
 #include "json/path.h"
 
 #include <algorithm>
+#include <array>
 
 #include "base/assert.h"
 #include "json/document_text.h"
@@ -61,12 +62,29 @@ std::size_t PathSet::add(std::span<const Step> path) {
       continue;
     }
     const auto node = static_cast<std::uint32_t>(nodes_.size());
-    children.insert(child, {step, node});
+    children.insert(
+        child,
+        {step, node, is_name ? MemberSearch::quoted(std::get<std::string>(step)) : std::string()});
     nodes_.emplace_back();
     at = node;
   }
   if (nodes_[at].slot == kNone) nodes_[at].slot = static_cast<std::uint32_t>(size_++);
   return nodes_[at].slot;
+}
+
+PathSet PathSet::only(std::span<const std::size_t> slots) const {
+  PathSet part = *this;
+  part.keep_only(0, slots);
+  return part;
+}
+
+bool PathSet::keep_only(std::uint32_t node, std::span<const std::size_t> slots) {
+  const auto is_of_no_use = [&](const Child& child) { return !keep_only(child.node, slots); };
+  std::erase_if(nodes_[node].names, is_of_no_use);
+  std::erase_if(nodes_[node].elements, is_of_no_use);
+  if (std::ranges::find(slots, nodes_[node].slot) == slots.end()) nodes_[node].slot = kNone;
+  return nodes_[node].slot != kNone || !nodes_[node].names.empty() ||
+         !nodes_[node].elements.empty();
 }
 
 /// One reading of one document.
@@ -113,8 +131,15 @@ class PathSet::Pass {
   }
 
  private:
+  static constexpr std::size_t kSearchesMax = 3;
+
   std::size_t read_object(std::string_view text, std::size_t at, const Node& wanted, bool must_end,
                           std::size_t level) {
+    // Each search begins at the first member: of many one walk is quicker.
+    if (!must_end && wanted.names.size() <= kSearchesMax &&
+        search_object(text, at, wanted, level)) {
+      return 0;
+    }
     Met met(wanted.names.size());
     Walk walk(text, at);
     while (walk.next()) {
@@ -126,6 +151,22 @@ class PathSet::Pass {
       if (met.all()) return must_end ? after_brackets(text, walk.end, 1) : 0;
     }
     return walk.after();
+  }
+
+  /// False if a walk has to find what is wanted.
+  bool search_object(std::string_view text, std::size_t at, const Node& wanted, std::size_t level) {
+    std::array<std::size_t, kSearchesMax> places;
+    for (std::size_t i = 0; i < wanted.names.size(); ++i) {
+      const std::string& quoted = wanted.names[i].quoted;
+      if (quoted.empty()) return false;
+      places[i] = MemberSearch::find(text, at, quoted);
+      if (places[i] == MemberSearch::kUnknown) return false;
+    }
+    for (std::size_t i = 0; i < wanted.names.size(); ++i) {
+      if (places[i] == MemberSearch::kNone) continue;
+      read_text(text, places[i], wanted.names[i].node, false, level + 1);
+    }
+    return true;
   }
 
   std::size_t read_array(std::string_view text, std::size_t at, const Node& wanted, bool must_end,

@@ -26,6 +26,9 @@ class PathSet {
   /// How many different paths were added.
   std::size_t size() const { return size_; }
 
+  /// The same places, of which only these are read: all others stay undefined.
+  PathSet only(std::span<const std::size_t> slots) const;
+
   /// Puts what is at each path, or undefined, into `found`, which must have size() places. The
   /// values refer to `document` or to what it refers to.
   void read(const Value& document, std::span<Value> found) const;
@@ -36,6 +39,7 @@ class PathSet {
   struct Child {
     Step step;
     std::uint32_t node;
+    std::string quoted;  ///< of a name: see MemberSearch
   };
   /// What is wanted at one place, and below it.
   struct Node {
@@ -45,6 +49,10 @@ class PathSet {
   };
 
   class Pass;
+
+  /// Takes everything away below this node that leads to none of the slots. False if nothing is
+  /// left.
+  bool keep_only(std::uint32_t node, std::span<const std::size_t> slots);
 
   std::vector<Node> nodes_ = {Node()};
   std::size_t size_ = 0;

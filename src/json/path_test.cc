@@ -65,6 +65,19 @@ TEST(PathSet, NamesWithEscapesAreFound) {
   EXPECT_THAT(read({{name("é\"")}}, R"({"\u00e9\"":1})"), testing::ElementsAre("1"));
 }
 
+TEST(PathSet, ReadsOnlyAPartOfItself) {
+  PathSet set;
+  const std::vector<Path> paths = {
+      {name("a")}, {name("a"), name("x")}, {name("b"), place(1)}, {name("c")}, {}};
+  for (const Path& path : paths) set.add(path);
+  const std::vector<std::size_t> slots = {1, 3};
+  std::vector<Value> found(set.size(), Value::null());
+  set.only(slots).read(Value::of_checked(R"({"a":{"x":1},"b":[2,3],"c":4})"), found);
+  std::vector<std::string> texts;
+  for (const Value& value : found) texts.push_back(value.is_undefined() ? "-" : value.to_text());
+  EXPECT_THAT(texts, testing::ElementsAre("-", "1", "-", "4", "-"));
+}
+
 TEST(PathSet, ManyNamesAreFound) {
   std::vector<Path> paths;
   std::string text = "{";

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstdint>
 
+#include <fmt/format.h>
+
 namespace orrery::json {
 namespace {
 
@@ -71,9 +73,43 @@ bool skip_blocks(std::string_view text, std::size_t& at, std::size_t& level) {
   return false;
 }
 
+/// Moves `at` on to where `quoted` may stand, or to a bracket or a backslash, and keeps count of
+/// strings; or as far as there are whole blocks.
+void skip_to_quoted(std::string_view text, std::size_t& at, bool& is_in_string,
+                    std::string_view quoted) {
+  const auto load = [&](std::size_t from) {
+    return _mm_loadu_si128(reinterpret_cast<const __m128i*>(text.data() + from));
+  };
+  const auto mask = [](__m128i bytes) { return static_cast<unsigned>(_mm_movemask_epi8(bytes)); };
+  const __m128i quote = _mm_set1_epi8('"');
+  const __m128i letter = _mm_set1_epi8(quoted[1]);
+  unsigned quotes = 0;  // That were passed: one bit for each, or for three…
+  for (; at + 16 + quoted.size() <= text.size(); at += 16) {
+    const __m128i block = load(at);
+    const __m128i is_quote = _mm_cmpeq_epi8(block, quote);
+    const __m128i is_begin =
+        _mm_and_si128(_mm_and_si128(is_quote, _mm_cmpeq_epi8(load(at + 1), letter)),
+                      _mm_cmpeq_epi8(load(at + quoted.size() - 1), quote));
+    // Brackets and the backslash stand side by side, with one bit set.
+    const __m128i raised =
+        _mm_sub_epi8(_mm_or_si128(block, _mm_set1_epi8(0x20)), _mm_set1_epi8('{'));
+    const __m128i is_special = _mm_cmpeq_epi8(_mm_min_epu8(raised, _mm_set1_epi8(2)), raised);
+    const unsigned found = mask(_mm_or_si128(is_begin, is_special));
+    if (found != 0) {
+      const unsigned lowest = found & (0 - found);
+      quotes ^= mask(is_quote) & (lowest - 1);
+      at += static_cast<std::size_t>(std::countr_zero(lowest));
+      break;
+    }
+    quotes ^= mask(is_quote);
+  }
+  if (__builtin_parity(quotes) != 0) is_in_string = !is_in_string;
+}
+
 #else
 
 bool skip_blocks(std::string_view, std::size_t&, std::size_t&) { return false; }
+void skip_to_quoted(std::string_view, std::size_t&, bool&, std::string_view) {}
 
 #endif
 
@@ -105,6 +141,51 @@ bool is_json_number(std::string_view number) {
     if (!digits()) return false;
   }
   return at == number.size();
+}
+
+std::string MemberSearch::quoted(std::string_view name) {
+  const auto is_escaped = [](char c) {
+    return c == '"' || c == '\\' || static_cast<unsigned char>(c) < ' ';
+  };
+  // After a quote that ends a string one of these may stand.
+  constexpr std::string_view kAfterString = ",:]} ";
+  if (name.empty() || kAfterString.contains(name.front()) ||
+      std::ranges::any_of(name, is_escaped)) {
+    return {};
+  }
+  return fmt::format("\"{}\"", name);
+}
+
+std::size_t MemberSearch::find(std::string_view text, std::size_t at, std::string_view quoted) {
+  bool is_in_string = false;
+  for (++at; at < text.size(); ++at) {
+    skip_to_quoted(text, at, is_in_string, quoted);
+    const char c = text[at];
+    if (c == '"') {
+      if (!is_in_string && text.substr(at).starts_with(quoted)) {
+        const std::size_t colon = after_spaces(text, at + quoted.size());
+        if (colon < text.size() && text[colon] == ':') {
+          const std::size_t value = after_spaces(text, colon + 1);
+          return value < text.size() ? value : kUnknown;
+        }
+      }
+      is_in_string = !is_in_string;
+    } else if (c == '\\') {
+      if (!is_in_string) return kUnknown;
+      at = after_string(text, at - 1) - 1;
+      is_in_string = false;
+      const std::size_t after = after_spaces(text, at + 1);
+      // The name of a member, perhaps that one.
+      if (after < text.size() && text[after] == ':') return kUnknown;
+    } else if (is_in_string) {
+      continue;
+    } else if (c == '{' || c == '[') {
+      at = after_brackets(text, at + 1, 1) - 1;
+    } else if (c == '}' || c == ']') {
+      return kNone;
+    }
+  }
+  return kUnknown;
 }
 
 std::size_t after_brackets(std::string_view text, std::size_t at, std::size_t level) {

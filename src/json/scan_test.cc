@@ -72,5 +72,92 @@ TEST(Scan, NumbersAreWrittenAsJsonWritesThem) {
   }
 }
 
+/// By walking: what MemberSearch must find faster.
+std::size_t find_slowly(std::string_view text, std::string_view name) {
+  std::string buffer;
+  for (Walk walk(text, 0); walk.next();) {
+    if (walk.plain_name(buffer) == name) return walk.begin;
+  }
+  return MemberSearch::kNone;
+}
+
+/// What stands between members, or next to them, in random texts.
+std::string random_value(std::mt19937& random, int level) {
+  static constexpr std::string_view kStrings[] = {R"("x")",
+                                                  R"("quantity")",
+                                                  R"("a,\"quantity\":1")",
+                                                  R"("quantity\"")",
+                                                  R"("\"quantity")",
+                                                  R"("{[")",
+                                                  R"("]}")",
+                                                  R"("|")",
+                                                  R"("\\")",
+                                                  R"("\u0071uantity")",
+                                                  R"("")"};
+  switch (random() % (level < 3 ? 4 : 2)) {
+    case 0:
+      return std::to_string(random() % 100'000);
+    case 1:
+      return random() % 3 == 0 ? '"' + std::string(random() % 40, 'y') + '"'
+                               : std::string(kStrings[random() % std::size(kStrings)]);
+    case 2: {
+      std::string text = "[";
+      for (auto left = random() % 3; left > 0; --left) {
+        text += random_value(random, level + 1) + (left > 1 ? "," : "");
+      }
+      return text + "]";
+    }
+    default: {
+      std::string text = "{";
+      for (auto left = random() % 4; left > 0; --left) {
+        text += kStrings[random() % std::size(kStrings)];
+        text += random() % 8 == 0 ? " :\n" : ":";
+        text += random_value(random, level + 1) + (left > 1 ? "," : "");
+      }
+      return text + "}";
+    }
+  }
+}
+
+TEST(Scan, MembersAreFoundWhateverStandsBeforeThem) {
+  std::mt19937 random(20);
+  std::size_t known = 0;
+  for (int round = 0; round < 50'000; ++round) {
+    std::string text = "{";
+    for (auto left = random() % 6; left > 0; --left) {
+      text += R"("m)" + std::to_string(random() % 10) + R"(":)" + random_value(random, 0) + ",";
+    }
+    if (random() % 2 == 0) text += R"("quantity":)" + random_value(random, 0) + ",";
+    if (random() % 9 == 0) text += R"("quantit\u0079":5,)";
+    text +=
+        R"("x":17,"_self":")" + std::string(60, 's') + R"(","_etag":"\"00000002-0000\"","_ts":1})";
+    for (const std::string_view name : {"quantity", "x", "_ts", "y", "m7"}) {
+      const std::size_t found = MemberSearch::find(text, 0, MemberSearch::quoted(name));
+      if (found == MemberSearch::kUnknown) continue;
+      ++known;
+      ASSERT_EQ(found, find_slowly(text, name)) << name << " in " << text;
+    }
+  }
+  EXPECT_GT(known, 150'000u) << "too many were left to a walk";
+}
+
+TEST(Scan, MembersAreLookedForInAnyText) {
+  std::mt19937 random(21);
+  for (int round = 0; round < 50'000; ++round) {
+    const std::string_view alphabet = R"({}[]"":,\\abx |)";
+    std::string text(1 + random() % 200, ' ');
+    for (char& c : text) c = alphabet[random() % alphabet.size()];
+    const std::size_t found = MemberSearch::find(text, 0, R"("a")");
+    EXPECT_TRUE(found < text.size() || found >= MemberSearch::kUnknown) << text;
+  }
+}
+
+TEST(Scan, NamesThatEndAStringAreWalkedTo) {
+  for (const std::string_view name : {"", ",", ":a", "]", "}", " ", "a\"", "a\\b", "a\n"}) {
+    EXPECT_EQ(MemberSearch::quoted(name), "") << name;
+  }
+  EXPECT_EQ(MemberSearch::quoted("größe, :"), "\"größe, :\"");
+}
+
 }  // namespace
 }  // namespace orrery::json

@@ -603,22 +603,6 @@ class Binder {
 
 }  // namespace
 
-Sources::Sources(std::span<const std::string_view> aliases) {
-  for (const std::string_view alias : aliases) add(std::string(alias));
-}
-
-std::size_t Sources::add(std::string alias) {
-  sources_.push_back({std::move(alias), {}, {}});
-  return sources_.size() - 1;
-}
-
-std::size_t Sources::add_path(std::size_t source, std::span<const json::Step> path) {
-  Source& of = sources_[source];
-  const std::size_t slot = of.paths.add(path);
-  if (slot == of.steps.size()) of.steps.emplace_back(path.begin(), path.end());
-  return slot;
-}
-
 Result<> bind(Expression& expression, BindContext& context) {
   ORRERY_TRY([[maybe_unused]] const bool is_constant, Binder(context).bind(expression));
   return {};

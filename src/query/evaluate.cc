@@ -124,12 +124,17 @@ class Evaluation {
                       expression.node);
   }
 
- private:
+  /// The same as truth_of() the value, without making one of what says no more than that.
   Truth truth(const Expression& expression) {
+    if (const auto* logical = std::get_if<Logical>(&expression.node)) return truth(*logical);
+    if (const auto* chain = std::get_if<Chain>(&expression.node)) {
+      if (is_comparison(*chain)) return truth_of_comparison(*chain);
+    }
     Value scratch;
     return truth_of(of(expression, scratch));
   }
 
+ private:
   /// A value that may leave: what is in the row or the expression is referred to.
   Value taken(const Expression& expression) {
     Value scratch;
@@ -226,7 +231,31 @@ class Evaluation {
     }
   }
 
+  static bool is_comparison(const Chain& chain) {
+    if (chain.links.size() != 1) return false;
+    switch (chain.links.front().op) {
+      case BinaryOperator::Equal:
+      case BinaryOperator::NotEqual:
+      case BinaryOperator::Less:
+      case BinaryOperator::LessOrEqual:
+      case BinaryOperator::Greater:
+      case BinaryOperator::GreaterOrEqual:
+        return true;
+      default:
+        return false;
+    }
+  }
+
+  Truth truth_of_comparison(const Chain& chain) {
+    Value left_scratch;
+    Value right_scratch;
+    const Value& left = of(*chain.first, left_scratch);
+    const Chain::Link& link = chain.links.front();
+    return compared(link.op, left, of(*link.operand, right_scratch));
+  }
+
   const Value& of_node(const Chain& chain, Value& scratch) {
+    if (is_comparison(chain)) return scratch = value_of(truth_of_comparison(chain));
     if (chain.links.front().op == BinaryOperator::Concat) return concatenated(chain, scratch);
     Value result;
     const Value* left = &of(*chain.first, result);
@@ -239,17 +268,21 @@ class Evaluation {
     return scratch = std::move(result);
   }
 
+  static Truth compared(BinaryOperator op, const Value& a, const Value& b) {
+    if (op == BinaryOperator::Equal) return equality(a, b);
+    if (op == BinaryOperator::NotEqual) return negated(equality(a, b));
+    return compare(op, a, b);
+  }
+
   static Value applied(BinaryOperator op, const Value& a, const Value& b) {
     switch (op) {
       case BinaryOperator::Equal:
-        return value_of(equality(a, b));
       case BinaryOperator::NotEqual:
-        return value_of(negated(equality(a, b)));
       case BinaryOperator::Less:
       case BinaryOperator::LessOrEqual:
       case BinaryOperator::Greater:
       case BinaryOperator::GreaterOrEqual:
-        return value_of(compare(op, a, b));
+        return value_of(compared(op, a, b));
       default:
         if (!a.is_number() || !b.is_number()) return {};
         return arithmetic(op, a.as_number(), b.as_number());
@@ -276,15 +309,19 @@ class Evaluation {
     return metered(scratch);
   }
 
-  const Value& of_node(const Logical& logical, Value& scratch) {
+  Truth truth(const Logical& logical) {
     const Truth decisive = truth_if(!logical.is_and);
     bool any_unknown = false;
     for (const ExpressionPtr& operand : logical.operands) {
       const Truth found = truth(*operand);
-      if (found == decisive) return scratch = value_of(decisive);
+      if (found == decisive) return decisive;
       any_unknown = any_unknown || found == Truth::Unknown;
     }
-    return scratch = value_of(any_unknown ? Truth::Unknown : negated(decisive));
+    return any_unknown ? Truth::Unknown : negated(decisive);
+  }
+
+  const Value& of_node(const Logical& logical, Value& scratch) {
+    return scratch = value_of(truth(logical));
   }
 
   const Value& of_node(const Coalesce& coalesce, Value& scratch) {
@@ -402,8 +439,7 @@ const Value& evaluate(const Expression& expression, Frame& frame, Value& scratch
 }
 
 bool is_true(const Expression& expression, Frame& frame) {
-  Value scratch;
-  return evaluate(expression, frame, scratch).is_true();
+  return Evaluation(frame).truth(expression) == Truth::True;
 }
 
 std::optional<std::uint64_t> array_index(const Value& value) {

@@ -1,7 +1,6 @@
 #include "query/execution.h"
 
 #include <algorithm>
-#include <array>
 #include <limits>
 #include <unordered_set>
 #include <utility>
@@ -22,11 +21,8 @@ using json::Value;
 
 using SeenSet = std::unordered_set<json::Hash128, RowHashHash>;
 
-Error number_not_in_json() {
-  return Error(ErrorCode::NumberNotInJson,
-               "The response content contains a numeric value that cannot be represented in JSON "
-               "(e.g. Infinity and NaN).");
-}
+/// The text of a page has room for so much at once: some documents.
+constexpr std::size_t kRowsBytesFirst = std::size_t{16} << 10;
 
 Error too_much_memory(std::string_view what) {
   return Error(ErrorCode::RequestTooLarge,
@@ -297,6 +293,7 @@ class Execution::Impl {
   void remember_place() { position_.partial = {number_, place_}; }
   void separate() {
     if (count_ > 0) rows_.push_back(',');
+    if (rows_.empty()) rows_.reserve(kRowsBytesFirst);
   }
 
   /// Whether the select list shows anything; VALUE may be undefined.

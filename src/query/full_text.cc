@@ -104,7 +104,7 @@ std::vector<Word> words_of(std::string_view text, std::string_view language) {
 }
 
 WordsPtr recent_words_of(std::string_view text, std::string_view language) {
-  constexpr std::size_t kKeptBytesMax = std::size_t{64} << 10;
+  constexpr std::size_t kKeptBytesMax = std::size_t{256} << 10;
   struct Recent {
     std::string text;
     std::string language;

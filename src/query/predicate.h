@@ -59,12 +59,6 @@ class Predicate {
   Result<bool> is_true_of(std::span<const json::Value> documents) const;
   Result<bool> is_true_of(const json::Value& document) const { return is_true_of({&document, 1}); }
 
-  /// The same where an error is as good as no.
-  bool matches(std::span<const json::Value> documents) const {
-    return is_true_of(documents).value_or(false);
-  }
-  bool matches(const json::Value& document) const { return matches({&document, 1}); }
-
  private:
   struct Bound;
   explicit Predicate(std::shared_ptr<const Bound> bound) : bound_(std::move(bound)) {}

@@ -20,13 +20,6 @@ namespace {
 
 constexpr std::string_view kUnnamed = "$1";
 
-/// As of the rows of queries.
-Error number_not_in_json() {
-  return Error(ErrorCode::NumberNotInJson,
-               "The response content contains a numeric value that cannot be represented in JSON "
-               "(e.g. Infinity and NaN).");
-}
-
 json::Value object_of_value(const json::Value& value, std::string_view reserved) {
   if (value.is_object()) {
     // Spaces alone would look like members to whoever adds one.

@@ -37,11 +37,6 @@ class Projection {
   /// or infinite; nothing is appended then, either.
   Result<bool> show(std::string& out, std::span<const json::Value> documents) const;
 
-  /// The same where an error is as good as an object that is too large.
-  bool append_object(std::string& out, std::span<const json::Value> documents) const {
-    return show(out, documents).value_or(false);
-  }
-
  private:
   struct Bound;
   explicit Projection(std::shared_ptr<const Bound> bound) : bound_(std::move(bound)) {}

@@ -64,23 +64,25 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const json::Value trees[] = {as_tree, json::Value()};
 
   if (const auto predicate = query::Predicate::parse(text, aliases)) {
-    ORRERY_ASSERT(predicate->matches(texts) == predicate->matches(trees));
+    ORRERY_ASSERT(predicate->is_true_of(texts).value_or(false) ==
+                  predicate->is_true_of(trees).value_or(false));
   } else {
     check(predicate.error());
   }
   if (const auto condition = query::Predicate::parse_condition(text)) {
-    ORRERY_ASSERT(condition->matches(as_text) == condition->matches(as_tree));
+    ORRERY_ASSERT(condition->is_true_of(as_text).value_or(false) ==
+                  condition->is_true_of(as_tree).value_or(false));
   } else {
     check(condition.error());
   }
   if (const auto projection = query::Projection::parse(text, aliases, "_lsn")) {
     std::string object;
-    if (projection->append_object(object, texts)) {
+    if (projection->show(object, texts).value_or(false)) {
       const auto value = json::Value::parse(object);
       // What is nested deeper than a document may be is still an object.
       ORRERY_ASSERT(value ? value->is_object() : object.starts_with('{'));
       std::string from_tree;
-      ORRERY_ASSERT(projection->append_object(from_tree, trees));
+      ORRERY_ASSERT(projection->show(from_tree, trees).value_or(false));
     }
   } else {
     check(projection.error());

@@ -1,13 +1,31 @@
 #include "query/row_finder.h"
 
+#include <variant>
+#include <vector>
+
 #include "query/rows.h"
+#include "query/walk.h"
 
 namespace orrery::query {
+namespace {
+
+/// Of a condition on the document alone: what it reads and no more.
+Sources sources_of(const Expression& condition, const Sources& all) {
+  std::vector<Path> paths;
+  const bool has_queries = any_within(condition, [&](const Expression& part) {
+    if (const auto* path = std::get_if<Path>(&part.node)) paths.push_back(*path);
+    return std::holds_alternative<Subquery>(part.node);
+  });
+  return has_queries ? all : all.only(paths);
+}
+
+}  // namespace
 
 RowFinder::RowFinder(const PreparedQuery& query)
     : tree_(query.tree()),
       is_document_the_row_(tree_.where && tree_.from.size() == 1 && tree_.from[0].is_document()),
-      frame_(query.sources()) {
+      sources_(is_document_the_row_ ? sources_of(*tree_.where, query.sources()) : query.sources()),
+      frame_(sources_) {
   frame_.surroundings = &query.surroundings();
   frame_.user_functions = query.user_functions();
 }

@@ -21,6 +21,7 @@ class RowFinder {
  private:
   const Query& tree_;
   const bool is_document_the_row_;  // There is a WHERE, and nothing else in FROM.
+  const Sources sources_;
   Frame frame_;
 };
 

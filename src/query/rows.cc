@@ -276,6 +276,12 @@ bool has_number_not_in_json(const Value& value) {
   return false;
 }
 
+Error number_not_in_json() {
+  return Error(ErrorCode::NumberNotInJson,
+               "The response content contains a numeric value that cannot be represented in JSON "
+               "(e.g. Infinity and NaN).");
+}
+
 bool append_selected(const Query& query, Frame& frame, std::string& out, bool& has_unfit_number) {
   Value scratch;
   if (query.selection.kind != Selection::Kind::List) {

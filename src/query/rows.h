@@ -27,6 +27,8 @@ bool append_selected(const Query& query, Frame& frame, std::string& out, bool& h
 
 /// NaN or an infinite number, at any depth.
 bool has_number_not_in_json(const json::Value& value);
+/// What a query that shows one ends with.
+Error number_not_in_json();
 
 /// The value of a subquery in an expression.
 json::Value subquery_value(const Subquery& subquery, Frame& frame);
