@@ -147,11 +147,7 @@ Result<> check_order_by(const query::PreparedQuery& query, const ContainerDefini
 
 Result<QueryPosition> query_position(const Context& context, const query::PreparedQuery& query) {
   const auto token = context.header(headers::kContinuation);
-  if (token.empty()) {
-    QueryPosition beginning;
-    beginning.query = query.hash();
-    return beginning;
-  }
+  if (token.empty()) return QueryPosition();
   ORRERY_TRY(auto position, decode_query_continuation(token));
   if (position.query != query.hash()) {
     return Error(ErrorCode::BadRequest,

@@ -1,12 +1,12 @@
 #include "query/access.h"
 
 #include <algorithm>
-#include <map>
 #include <set>
 #include <utility>
 
 #include "json/geo_cells.h"
 #include "protocol/utf8.h"
+#include "query/access_bound.h"
 #include "query/functions.h"
 #include "query/key_set.h"
 #include "query/walk.h"
@@ -16,119 +16,6 @@ namespace {
 
 using json::Kind;
 using json::Value;
-
-// A text may have tens of thousands of conditions. Beyond these bounds less is said than could be.
-/// Conditions that all hold, and alternatives of which one does.
-constexpr std::size_t kConditionsMax = 100;
-/// Intervals of a set that is made smaller.
-constexpr std::size_t kIntervalsMax = 2000;
-
-/// What an index can be asked for: values at a path, or cells of geometries there.
-struct Target {
-  IndexPath path;
-  IndexKind kind = IndexKind::Values;
-  auto operator<=>(const Target&) const = default;
-};
-
-/// What is known of one value in a document: it, or one of its cells, is in the set.
-struct Condition {
-  Target target;
-  KeySet keys;
-};
-
-/// Conditions, one of which holds. By their targets: for "one of the values there" it is the same
-/// whether one of two sets has it, or the two together.
-using Alternatives = std::map<Target, KeySet>;
-
-/// What a document must be like for an expression to have a wanted value. To say less is always
-/// right.
-struct Bound {
-  bool is_never = false;
-  /// All hold. By what tells values apart: two conditions on one value are one, while two on values
-  /// of one path, such as two elements of an array, stay two.
-  std::map<std::string, Condition> conditions;
-  std::vector<Alternatives> alternatives;  ///< one of each holds
-
-  bool says_nothing() const { return !is_never && conditions.empty() && alternatives.empty(); }
-};
-
-Bound never() {
-  Bound bound;
-  bound.is_never = true;
-  return bound;
-}
-
-void add(Bound& bound, Bound other) {
-  if (bound.is_never || other.is_never) {
-    bound = never();
-    return;
-  }
-  for (auto& [value, condition] : other.conditions) {
-    const bool is_full = bound.conditions.size() >= kConditionsMax;
-    if (is_full && !bound.conditions.contains(value)) continue;
-    const auto [at, is_new] = bound.conditions.try_emplace(value, std::move(condition));
-    if (is_new) continue;
-    if (at->second.keys.intervals.size() + condition.keys.intervals.size() > kIntervalsMax) {
-      continue;
-    }
-    at->second.keys = intersection_of(at->second.keys, condition.keys);
-    if (at->second.keys.empty()) {
-      bound = never();
-      return;
-    }
-  }
-  for (Alternatives& alternatives : other.alternatives) {
-    if (bound.alternatives.size() == kConditionsMax) break;
-    bound.alternatives.push_back(std::move(alternatives));
-  }
-}
-
-/// What a branch of an OR adds to the alternatives: its best condition besides those that all
-/// branches have, or alternatives of its own. False when it has none.
-bool add_branch(std::map<Target, std::vector<KeySet>>& sets, const Bound& branch,
-                const std::set<std::string>& shared) {
-  const Condition* best = nullptr;
-  for (const auto& [value, condition] : branch.conditions) {
-    if (shared.contains(value)) continue;
-    if (best == nullptr || (condition.keys.is_points && !best->keys.is_points)) best = &condition;
-  }
-  if (best != nullptr) {
-    sets[best->target].push_back(best->keys);
-    return true;
-  }
-  if (branch.alternatives.empty()) return false;
-  for (const auto& [target, keys] : branch.alternatives.front()) sets[target].push_back(keys);
-  return true;
-}
-
-/// What holds if one of the bounds does.
-Bound one_of(std::vector<Bound> branches) {
-  std::erase_if(branches, [](const Bound& branch) { return branch.is_never; });
-  if (branches.empty()) return never();
-  if (branches.size() == 1) return std::move(branches.front());
-  Bound any;
-  if (std::ranges::any_of(branches, &Bound::says_nothing)) return any;
-  std::set<std::string> shared;
-  for (const auto& [value, condition] : branches.front().conditions) {
-    std::vector<KeySet> sets;
-    for (const Bound& branch : branches) {
-      const auto found = branch.conditions.find(value);
-      if (found == branch.conditions.end()) break;
-      sets.push_back(found->second.keys);
-    }
-    if (sets.size() < branches.size()) continue;
-    any.conditions.emplace(value, Condition{condition.target, union_of(sets)});
-    shared.insert(value);
-  }
-  std::map<Target, std::vector<KeySet>> sets;
-  const bool all_have_one = std::ranges::all_of(
-      branches, [&](const Bound& branch) { return add_branch(sets, branch, shared); });
-  if (!all_have_one || sets.size() > kConditionsMax) return any;
-  Alternatives alternatives;
-  for (const auto& [target, of_it] : sets) alternatives.emplace(target, union_of(of_it));
-  any.alternatives.push_back(std::move(alternatives));
-  return any;
-}
 
 /// What every text that a LIKE pattern matches begins with.
 struct LikePrefix {
@@ -213,10 +100,10 @@ class Analysis {
   }
 
   /// What a document must be like for the query to have a row of it, or a row to aggregate.
-  Bound of_query(const Query& query) {
-    Bound bound;
-    for (const FromItem& item : query.from) add(bound, of_source(item));
-    if (query.where) add(bound, of(*query.where, true));
+  AccessBound of_query(const Query& query) {
+    AccessBound bound;
+    for (const FromItem& item : query.from) bound.add(of_source(item));
+    if (query.where) bound.add(of(*query.where, true));
     return bound;
   }
 
@@ -240,10 +127,10 @@ class Analysis {
     std::string value;  ///< tells it apart from others
   };
 
-  Bound of_source(const FromItem& item) {
+  AccessBound of_source(const FromItem& item) {
     if (const auto* inner = std::get_if<Subquery>(&item.collection->node)) {
       // A subquery with aggregates has a row even if nothing passes its filter.
-      return inner->query->is_grouped() ? Bound() : of_query(*inner->query);
+      return inner->query->is_grouped() ? AccessBound() : of_query(*inner->query);
     }
     const auto* path = std::get_if<Path>(&item.collection->node);
     if (item.is_document() || path == nullptr || !bases_[path->source]) return {};
@@ -284,83 +171,83 @@ class Analysis {
     return array;
   }
 
-  static Bound at(const Place& place, KeySet keys) {
-    if (keys.empty()) return never();
+  static AccessBound at(const Place& place, KeySet keys) {
+    if (keys.empty()) return AccessBound::never();
     // An index over elements does not have those that lack the path.
     if (keys.has_undefined() && place.path.has_elements()) return {};
-    Bound bound;
-    bound.conditions.emplace(place.value, Condition{{place.path}, std::move(keys)});
+    AccessBound bound;
+    bound.conditions.emplace(place.value, ValueCondition{{place.path}, std::move(keys)});
     return bound;
   }
 
   /// Nothing can be said: remembers what is read.
-  Bound nothing(const Expression& expression) {
+  AccessBound nothing(const Expression& expression) {
     if (const auto place = place_of(expression)) unbounded.insert(place->path);
     for_each_operand(expression, [&](const Expression& operand) { nothing(operand); });
     return {};
   }
 
   /// `wanted`: the value of the expression, true or false.
-  Bound of(const Expression& expression, bool wanted) {
+  AccessBound of(const Expression& expression, bool wanted) {
     return std::visit([&](const auto& node) { return of_node(node, wanted, expression); },
                       expression.node);
   }
 
-  Bound of_node(const Literal& literal, bool wanted, const Expression&) {
+  AccessBound of_node(const Literal& literal, bool wanted, const Expression&) {
     const bool has_it = literal.value.is_boolean() && literal.value.as_boolean() == wanted;
-    return has_it ? Bound() : never();
+    return has_it ? AccessBound() : AccessBound::never();
   }
 
-  Bound of_node(const Path&, bool wanted, const Expression& expression) {
+  AccessBound of_node(const Path&, bool wanted, const Expression& expression) {
     const auto place = place_of(expression);
     return place ? at(*place, equal_to(Value::boolean(wanted))) : nothing(expression);
   }
 
-  Bound of_node(const Unary& unary, bool wanted, const Expression& expression) {
+  AccessBound of_node(const Unary& unary, bool wanted, const Expression& expression) {
     if (unary.op != UnaryOperator::Not) return nothing(expression);
     return of(*unary.operand, !wanted);
   }
 
-  Bound of_node(const Logical& logical, bool wanted, const Expression&) {
+  AccessBound of_node(const Logical& logical, bool wanted, const Expression&) {
     if (logical.is_and == wanted) {
-      Bound all;
-      for (const ExpressionPtr& operand : logical.operands) add(all, of(*operand, wanted));
+      AccessBound all;
+      for (const ExpressionPtr& operand : logical.operands) all.add(of(*operand, wanted));
       return all;
     }
     return any(logical.operands, wanted);
   }
 
-  Bound any(const std::vector<ExpressionPtr>& operands, bool wanted) {
-    std::vector<Bound> branches;
+  AccessBound any(const std::vector<ExpressionPtr>& operands, bool wanted) {
+    std::vector<AccessBound> branches;
     branches.reserve(operands.size());
     for (const ExpressionPtr& operand : operands) branches.push_back(of(*operand, wanted));
-    return one_of(std::move(branches));
+    return AccessBound::one_of(std::move(branches));
   }
 
   /// It has the value of one of them.
-  Bound of_node(const Coalesce& coalesce, bool wanted, const Expression&) {
+  AccessBound of_node(const Coalesce& coalesce, bool wanted, const Expression&) {
     return any(coalesce.operands, wanted);
   }
 
-  Bound of_node(const Conditional& conditional, bool wanted, const Expression&) {
-    std::vector<Bound> branches;
+  AccessBound of_node(const Conditional& conditional, bool wanted, const Expression&) {
+    std::vector<AccessBound> branches;
     for (const Conditional::Branch& branch : conditional.branches) {
-      Bound taken = of(*branch.when, true);
-      add(taken, of(*branch.then, wanted));
+      AccessBound taken = of(*branch.when, true);
+      taken.add(of(*branch.then, wanted));
       branches.push_back(std::move(taken));
     }
     branches.push_back(of(*conditional.otherwise, wanted));
-    return one_of(std::move(branches));
+    return AccessBound::one_of(std::move(branches));
   }
 
-  Bound of_node(const Chain& chain, bool wanted, const Expression& expression) {
+  AccessBound of_node(const Chain& chain, bool wanted, const Expression& expression) {
     if (chain.links.size() != 1 || !compares(chain.links.front().op)) return nothing(expression);
     const Chain::Link& link = chain.links.front();
     return of_comparison(*chain.first, link.op, *link.operand, wanted);
   }
 
-  Bound of_comparison(const Expression& left, BinaryOperator op, const Expression& right,
-                      bool wanted) {
+  AccessBound of_comparison(const Expression& left, BinaryOperator op, const Expression& right,
+                            bool wanted) {
     if (const Value* value = constant(right)) {
       if (const auto place = place_of(left)) return at(*place, compared(op, *value, wanted));
     }
@@ -382,20 +269,20 @@ class Analysis {
     return nothing(right);
   }
 
-  Bound of_node(const In& in, bool wanted, const Expression& expression) {
+  AccessBound of_node(const In& in, bool wanted, const Expression& expression) {
     const auto place = place_of(*in.operand);
     const bool all_constant =
         std::ranges::all_of(in.list, [](const auto& each) { return constant(*each) != nullptr; });
     if (place && all_constant) return of_list(*place, in, wanted != in.is_negated);
     if (wanted == in.is_negated) return nothing(expression);
-    std::vector<Bound> branches;
+    std::vector<AccessBound> branches;
     for (const ExpressionPtr& element : in.list) {
       branches.push_back(of_comparison(*in.operand, BinaryOperator::Equal, *element, true));
     }
-    return one_of(std::move(branches));
+    return AccessBound::one_of(std::move(branches));
   }
 
-  static Bound of_list(const Place& place, const In& in, bool is_in) {
+  static AccessBound of_list(const Place& place, const In& in, bool is_in) {
     std::vector<KeySet> sets;
     for (const ExpressionPtr& element : in.list) {
       const Value& value = *constant(*element);
@@ -405,27 +292,27 @@ class Analysis {
     return at(place, is_in ? std::move(keys) : defined_except(keys));
   }
 
-  Bound of_node(const Between& between, bool wanted, const Expression&) {
+  AccessBound of_node(const Between& between, bool wanted, const Expression&) {
     const bool is_within = wanted != between.is_negated;
-    Bound above =
+    AccessBound above =
         of_comparison(*between.operand, BinaryOperator::GreaterOrEqual, *between.low, is_within);
-    Bound below =
+    AccessBound below =
         of_comparison(*between.operand, BinaryOperator::LessOrEqual, *between.high, is_within);
     if (is_within) {
-      add(above, std::move(below));
+      above.add(std::move(below));
       return above;
     }
-    std::vector<Bound> branches;
+    std::vector<AccessBound> branches;
     branches.push_back(std::move(above));
     branches.push_back(std::move(below));
-    return one_of(std::move(branches));
+    return AccessBound::one_of(std::move(branches));
   }
 
-  Bound of_node(const Like& like, bool wanted, const Expression& expression) {
+  AccessBound of_node(const Like& like, bool wanted, const Expression& expression) {
     const auto place = place_of(*like.operand);
     const Value* pattern = constant(*like.pattern);
     if (!place || pattern == nullptr) return nothing(expression);
-    if (!pattern->is_string()) return never();
+    if (!pattern->is_string()) return AccessBound::never();
     std::string buffer;
     const LikePrefix prefix = like_prefix(pattern->as_string(buffer), like.escape);
     const bool is_match = wanted != like.is_negated;
@@ -435,12 +322,12 @@ class Analysis {
     return at(*place, with_prefix(prefix.text));
   }
 
-  Bound of_node(const Subquery& subquery, bool wanted, const Expression&) {
+  AccessBound of_node(const Subquery& subquery, bool wanted, const Expression&) {
     if (subquery.kind != Subquery::Kind::Exists || !wanted) return {};
-    return subquery.query->is_grouped() ? Bound() : of_query(*subquery.query);
+    return subquery.query->is_grouped() ? AccessBound() : of_query(*subquery.query);
   }
 
-  Bound of_node(const Call& call, bool wanted, const Expression& expression) {
+  AccessBound of_node(const Call& call, bool wanted, const Expression& expression) {
     if (call.is_udf || call.arguments.empty()) return nothing(expression);
     const std::string_view name = call.function->name;
     const auto test = std::ranges::find(kTypeTests, name, &TypeTest::name);
@@ -458,8 +345,8 @@ class Analysis {
     return nothing(expression);
   }
 
-  Bound of_type_test(const TypeTest& test, const Call& call, bool wanted,
-                     const Expression& expression) {
+  AccessBound of_type_test(const TypeTest& test, const Call& call, bool wanted,
+                           const Expression& expression) {
     const auto place = place_of(*call.arguments[0]);
     if (!place) return nothing(expression);
     const KeySet tested = of_kinds(test.first, test.last);
@@ -469,7 +356,7 @@ class Analysis {
   }
 
   /// STARTSWITH and StringEquals, unless they ignore case.
-  Bound of_text_test(const Call& call, const Expression& expression) {
+  AccessBound of_text_test(const Call& call, const Expression& expression) {
     const bool is_prefix = call.function->name == "STARTSWITH";
     const Value* ignores_case = call.arguments.size() > 2 ? constant(*call.arguments[2]) : nullptr;
     const bool is_exact =
@@ -483,7 +370,7 @@ class Analysis {
       text = constant(*call.arguments[0]);
     }
     if (!place || text == nullptr) return nothing(expression);
-    if (!text->is_string()) return never();
+    if (!text->is_string()) return AccessBound::never();
     if (!is_prefix) return at(*place, equal_to(*text));
     std::string buffer;
     return at(*place, with_prefix(text->as_string(buffer)));
@@ -496,8 +383,8 @@ class Analysis {
   }
 
   /// `call` op `limit` is `wanted`.
-  Bound of_distance(const Call& call, BinaryOperator op, const Value& limit, bool wanted,
-                    const Expression& expression) {
+  AccessBound of_distance(const Call& call, BinaryOperator op, const Value& limit, bool wanted,
+                          const Expression& expression) {
     const bool has_limit =
         wanted ? op == BinaryOperator::Less || op == BinaryOperator::LessOrEqual ||
                      op == BinaryOperator::Equal
@@ -509,7 +396,7 @@ class Analysis {
 
   /// One argument is a place in the document, the other a constant, and they are no farther from
   /// each other than `distance`.
-  Bound of_nearness(const Call& call, double distance, const Expression& expression) {
+  AccessBound of_nearness(const Call& call, double distance, const Expression& expression) {
     auto place = place_of(*call.arguments[0]);
     const Value* region = constant(*call.arguments[1]);
     if (!place) {
@@ -520,21 +407,21 @@ class Analysis {
     KeySet cells;
     cells.intervals = json::geo::covering_intervals(*region, cell_kind_ == IndexKind::PlaneCells,
                                                     distance, json::geo::kRegionCellsMax);
-    if (cells.empty()) return never();
-    Bound bound;
+    if (cells.empty()) return AccessBound::never();
+    AccessBound bound;
     // A geometry has several cells. What two conditions ask of it may be true of different ones, so
     // that each stays by itself.
     bound.conditions.emplace(place->value + " near " + std::to_string(++nearnesses_),
-                             Condition{{place->path, cell_kind_}, std::move(cells)});
+                             ValueCondition{{place->path, cell_kind_}, std::move(cells)});
     return bound;
   }
 
-  Bound of_array_contains(const Call& call, const Expression& expression) {
+  AccessBound of_array_contains(const Call& call, const Expression& expression) {
     bool in_part = false;
     if (call.arguments.size() > 2) {
       const Value* given = constant(*call.arguments[2]);
       if (given == nullptr) return nothing(expression);
-      if (!given->is_undefined() && !given->is_boolean()) return never();
+      if (!given->is_undefined() && !given->is_boolean()) return AccessBound::never();
       in_part = given->is_true();
     }
     const Value* list = constant(*call.arguments[0]);
@@ -549,16 +436,16 @@ class Analysis {
     const auto array = place_of(*call.arguments[0]);
     if (!array || wanted == nullptr) return nothing(expression);
     if (!in_part || !wanted->is_object()) return at(element_of(*array), equal_to(*wanted));
-    Bound all;
+    AccessBound all;
     std::string buffer;
     for (json::Reader reader(*wanted); reader.next();) {
       const Value name = reader.name();
-      add(all, at(element_of(*array, name.as_string(buffer)), equal_to(reader.value())));
+      all.add(at(element_of(*array, name.as_string(buffer)), equal_to(reader.value())));
     }
     return all;
   }
 
-  Bound of_array_contains_any(const Call& call, const Expression& expression) {
+  AccessBound of_array_contains_any(const Call& call, const Expression& expression) {
     const auto array = place_of(*call.arguments[0]);
     std::vector<KeySet> sets;
     for (std::size_t i = 1; i < call.arguments.size(); ++i) {
@@ -569,18 +456,20 @@ class Analysis {
     return at(element_of(*array), union_of(sets));
   }
 
-  Bound of_array_contains_all(const Call& call, const Expression& expression) {
+  AccessBound of_array_contains_all(const Call& call, const Expression& expression) {
     const auto array = place_of(*call.arguments[0]);
     if (!array) return nothing(expression);
-    Bound all;
+    AccessBound all;
     for (std::size_t i = 1; i < call.arguments.size(); ++i) {
       const Value* wanted = constant(*call.arguments[i]);
-      if (wanted != nullptr) add(all, at(element_of(*array), equal_to(*wanted)));
+      if (wanted != nullptr) all.add(at(element_of(*array), equal_to(*wanted)));
     }
     return all;
   }
 
-  Bound of_node(const auto&, bool, const Expression& expression) { return nothing(expression); }
+  AccessBound of_node(const auto&, bool, const Expression& expression) {
+    return nothing(expression);
+  }
 
   const Sources& sources_;
   const IndexKind cell_kind_;
@@ -590,7 +479,7 @@ class Analysis {
   std::size_t nearnesses_ = 0;
 };
 
-PathCondition condition_of(const Target& target, const KeySet& keys) {
+PathCondition condition_of(const IndexTarget& target, const KeySet& keys) {
   return {target.path, keys.intervals, keys.is_points, target.kind};
 }
 
@@ -604,7 +493,7 @@ QueryAccess access_of(const PreparedQuery& query) {
     return access;
   }
   Analysis analysis(query.sources(), query.surroundings().is_planar);
-  const Bound bound = analysis.of_query(query.tree());
+  const AccessBound bound = analysis.of_query(query.tree());
   access.order = analysis.order_of(query.tree());
   access.is_empty = bound.is_never;
   access.unbounded_paths.assign(analysis.unbounded.begin(), analysis.unbounded.end());

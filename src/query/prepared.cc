@@ -28,18 +28,6 @@ std::string identity_of(const Query& query, const std::string& text) {
   return std::string(before).append(after);
 }
 
-std::uint64_t hash_of_query(const std::string& text, const Parameters& parameters) {
-  std::vector<json::Value> parts;
-  parts.push_back(json::Value::string_at(text));
-  for (const auto& [name, value] : parameters.all()) {
-    parts.push_back(json::Value::string_at(name));
-    // Undefined cannot stand in an array, and null is another value.
-    parts.push_back(json::Value::boolean(!value.is_undefined()));
-    if (!value.is_undefined()) parts.push_back(json::Value::referring_to(value));
-  }
-  return json::hash_of(json::Value::array(std::move(parts))).low;
-}
-
 PreparedQuery::Shape shape_of(const Query& query, bool has_inner) {
   using Shape = PreparedQuery::Shape;
   if (query.is_rank) return Shape::Ranked;
@@ -98,7 +86,7 @@ Result<PreparedQueryPtr> PreparedQuery::prepare(QueryPtr tree, const std::string
   query->parameters_ = parameters;
   query->surroundings_ = settings.surroundings;
   query->user_functions_ = settings.user_functions;
-  query->hash_ = hash_of_query(identity_of(*tree, text), parameters);
+  query->identity_ = identity_of(*tree, text);
   query->reads_documents_ = reads_container(*tree);
   const Query* subquery = subquery_of(*tree);
   // One with ORDER BY is refused below.
@@ -119,6 +107,18 @@ Result<PreparedQueryPtr> PreparedQuery::prepare(QueryPtr tree, const std::string
   query->shows_documents_ = shows_whole_documents(*query->tree_, query->sources_);
   query->is_plain_ = query->inner_ == nullptr && is_plain_query(*query->tree_);
   return query;
+}
+
+std::uint64_t PreparedQuery::hash() const {
+  std::vector<json::Value> parts;
+  parts.push_back(json::Value::string_at(identity_));
+  for (const auto& [name, value] : parameters_.all()) {
+    parts.push_back(json::Value::string_at(name));
+    // Undefined cannot stand in an array, and null is another value.
+    parts.push_back(json::Value::boolean(!value.is_undefined()));
+    if (!value.is_undefined()) parts.push_back(json::Value::referring_to(value));
+  }
+  return json::hash_of(json::Value::array(std::move(parts))).low;
 }
 
 }  // namespace orrery::query

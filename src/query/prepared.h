@@ -55,8 +55,9 @@ class PreparedQuery {
   /// The query over all documents whose rows are the documents of this one: FROM (SELECT DISTINCT
   /// …), and others whose rows do not come of one document each. Null: there is none.
   const PreparedQueryPtr& inner() const { return inner_; }
-  /// Of text and parameters: continuations of another query are refused by it.
-  std::uint64_t hash() const { return hash_; }
+  /// Of text and parameters: continuations of another query are refused by it. Computed each time:
+  /// most queries end with their first page, and need none.
+  std::uint64_t hash() const;
 
  private:
   PreparedQuery() = default;
@@ -72,7 +73,7 @@ class PreparedQuery {
   bool shows_documents_ = false;
   bool is_plain_ = false;
   PreparedQueryPtr inner_;
-  std::uint64_t hash_ = 0;
+  std::string identity_;  // What the hash is of, besides parameters.
 };
 
 }  // namespace orrery::query
