@@ -4,6 +4,15 @@
 
 #include "cli/commands.h"
 
+// For jemalloc, which looks for this name before anything else runs. More arenas than busy threads
+// only keep freed memory from being used again. Pages of feeds are megabytes long: some seconds
+// after a burst of them, and not at once, a thread gives their memory back.
+extern "C" {
+extern const char* malloc_conf;
+const char* malloc_conf =
+    "narenas:4,dirty_decay_ms:5000,background_thread:true,max_background_threads:1";
+}
+
 int main(int argc, char** argv) {
   CLI::App app{
       "Orrery: a document database with the REST API, the partitions and the change feed of Azure\n"

@@ -8,12 +8,25 @@
 #include "base/assert.h"
 #include "json/order.h"
 #include "json/path.h"
+#include "json/scan.h"
 #include "json/value.h"
 
 namespace {
 
 using namespace orrery;
 using namespace orrery::json;
+
+/// Of a member that is there: it is found as by walking, if it is found at all.
+void check_search(std::string_view object, std::string_view name) {
+  const std::string quoted = MemberSearch::quoted(name);
+  if (quoted.empty()) return;
+  const std::size_t found = MemberSearch::find(object, 0, quoted);
+  if (found == MemberSearch::kUnknown) return;
+  std::string buffer;
+  Walk walk(object, 0);
+  while (walk.next() && walk.plain_name(buffer) != name) continue;
+  ORRERY_ASSERT(found == walk.begin);
+}
 
 /// Spreads everything out, and checks each level against what the text says.
 void spread(Value& value) {
@@ -30,7 +43,9 @@ void spread(Value& value) {
     ORRERY_ASSERT(value.members().size() == text.size());
     for (Member& member : value.members()) {
       std::string buffer;
-      ORRERY_ASSERT(!text.member(member.name.as_string(buffer)).is_undefined());
+      const std::string_view name = member.name.as_string(buffer);
+      ORRERY_ASSERT(!text.member(name).is_undefined());
+      if (text.text()) check_search(*text.text(), name);
       spread(member.value);
     }
   }

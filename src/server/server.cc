@@ -1,7 +1,5 @@
 #include "server/server.h"
 
-#include <malloc.h>
-
 #include <algorithm>
 #include <mutex>
 #include <thread>
@@ -285,12 +283,6 @@ class ServerImpl final : public Server {
 }  // namespace
 
 Result<std::unique_ptr<Server>> Server::open(const Config& given) {
-  // More arenas than busy threads only keep freed memory from being used again.
-  ::mallopt(M_ARENA_MAX, 4);
-  // Pages of feeds are megabytes long. Fetched from the kernel and given back each time, most of
-  // their cost would be page faults; kept, a few of them stay in the heap.
-  ::mallopt(M_MMAP_THRESHOLD, 16 << 20);
-  ::mallopt(M_TRIM_THRESHOLD, 32 << 20);
   Config config = given;
   if (config.threads == 0) config.threads = std::max(1u, std::thread::hardware_concurrency());
   if (config.tls_certificate.empty() != config.tls_key.empty()) {
