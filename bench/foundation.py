@@ -14,6 +14,11 @@ from harness import (CONTAINER, DATABASE, DOC_BYTES, READ_IDS, Harness, Row, can
                      orrery_process, resident_mb, run_json, spread, thread_count)
 
 
+def children_of(pid):
+    with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
+        return [int(child) for child in file.read().split()]
+
+
 class FoundationRows(Harness):
     def time_start(self, data_dir, path, resource_type, link, headers=()):
         """Milliseconds from exec to the first 200. The process is then stopped in good order."""
@@ -133,10 +138,10 @@ class FoundationRows(Harness):
         process = subprocess.Popen(["nginx", "-p", directory, "-c", f"{directory}/nginx.conf"],
                                    stderr=subprocess.DEVNULL)
         try:
-            orrery_process.wait_until(lambda: can_connect(port), 10, "nginx listens")
-            with open(f"/proc/{process.pid}/task/{process.pid}/children", encoding="ascii") as file:
-                worker = int(file.read().split()[0])
-            yield {"port": port, "worker": worker}
+            # It listens before it has a worker.
+            orrery_process.wait_until(lambda: can_connect(port) and children_of(process.pid), 10,
+                                      "nginx listens and has a worker")
+            yield {"port": port, "worker": children_of(process.pid)[0]}
         finally:
             end(process, signal.SIGTERM)
 
