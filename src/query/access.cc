@@ -42,20 +42,6 @@ LikePrefix like_prefix(std::string_view pattern, std::optional<char32_t> escape)
   return prefix;
 }
 
-bool compares(BinaryOperator op) {
-  switch (op) {
-    case BinaryOperator::Equal:
-    case BinaryOperator::NotEqual:
-    case BinaryOperator::Less:
-    case BinaryOperator::LessOrEqual:
-    case BinaryOperator::Greater:
-    case BinaryOperator::GreaterOrEqual:
-      return true;
-    default:
-      return false;
-  }
-}
-
 /// The operator for operands that have changed places.
 BinaryOperator mirrored(BinaryOperator op) {
   switch (op) {

@@ -38,6 +38,11 @@ enum class BinaryOperator : std::uint8_t {
 };
 // clang-format on
 
+/// Whether it says true or false of two values: = to >=.
+inline bool compares(BinaryOperator op) {
+  return op >= BinaryOperator::Equal && op <= BinaryOperator::GreaterOrEqual;
+}
+
 /// Strings, numbers, true, false, null, undefined; and what bind has found to be constant.
 struct Literal {
   json::Value value;

@@ -232,18 +232,7 @@ class Evaluation {
   }
 
   static bool is_comparison(const Chain& chain) {
-    if (chain.links.size() != 1) return false;
-    switch (chain.links.front().op) {
-      case BinaryOperator::Equal:
-      case BinaryOperator::NotEqual:
-      case BinaryOperator::Less:
-      case BinaryOperator::LessOrEqual:
-      case BinaryOperator::Greater:
-      case BinaryOperator::GreaterOrEqual:
-        return true;
-      default:
-        return false;
-    }
+    return chain.links.size() == 1 && compares(chain.links.front().op);
   }
 
   Truth truth_of_comparison(const Chain& chain) {
@@ -275,18 +264,9 @@ class Evaluation {
   }
 
   static Value applied(BinaryOperator op, const Value& a, const Value& b) {
-    switch (op) {
-      case BinaryOperator::Equal:
-      case BinaryOperator::NotEqual:
-      case BinaryOperator::Less:
-      case BinaryOperator::LessOrEqual:
-      case BinaryOperator::Greater:
-      case BinaryOperator::GreaterOrEqual:
-        return value_of(compared(op, a, b));
-      default:
-        if (!a.is_number() || !b.is_number()) return {};
-        return arithmetic(op, a.as_number(), b.as_number());
-    }
+    if (compares(op)) return value_of(compared(op, a, b));
+    if (!a.is_number() || !b.is_number()) return {};
+    return arithmetic(op, a.as_number(), b.as_number());
   }
 
   /// || has a level of the grammar for itself, so a chain of it has nothing else in it. All parts
