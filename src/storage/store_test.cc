@@ -90,6 +90,41 @@ TEST_F(StoreTest, WhatIsNotInMemoryIsUnknownThere) {
   EXPECT_EQ(get("k").size(), 3u << 20);
 }
 
+TEST_F(StoreTest, WhatIsSpreadOverTablesIsBroughtTogether) {
+  const auto tables = [&] {
+    std::size_t count = 0;
+    for (const auto& file : std::filesystem::directory_iterator(directory.path() / "store")) {
+      if (file.path().extension() == ".sst") ++count;
+    }
+    return count;
+  };
+  std::atomic<bool> is_cancelled = false;
+  ASSERT_TRUE(put("b1", "1", Family::Terms));
+  ASSERT_TRUE(put("b3", "1", Family::Terms));
+  EXPECT_EQ(tables(), 0u);
+  // Between the others: tables side by side would stay as they are.
+  for (const std::string_view value : {"2", "3"}) {
+    store->gather(Family::Terms, "b", "c", is_cancelled);
+    EXPECT_GE(tables(), 1u);
+    ASSERT_TRUE(put("b2", value, Family::Terms));
+  }
+  store->gather(Family::Terms, "b", "c", is_cancelled);
+  EXPECT_EQ(get("b1", Family::Terms), "1");
+  EXPECT_EQ(get("b2", Family::Terms), "3");
+  // Old tables are deleted when nobody reads them any more; closing waits for that.
+  reopen();
+  EXPECT_EQ(tables(), 1u);
+  EXPECT_EQ(get("b1", Family::Terms), "1");
+  EXPECT_EQ(get("b2", Family::Terms), "3");
+}
+
+TEST_F(StoreTest, BringingTogetherIsGivenUpWhenNobodyWantsIt) {
+  std::atomic<bool> is_cancelled = true;
+  ASSERT_TRUE(put("b1", "1", Family::Terms));
+  store->gather(Family::Terms, "b", "c", is_cancelled);
+  EXPECT_EQ(get("b1", Family::Terms), "1");
+}
+
 TEST_F(StoreTest, AReadReusesItsBufferWhateverItHeld) {
   ASSERT_TRUE(put("k", "short"));
   std::string value(1000, 'x');
