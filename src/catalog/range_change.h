@@ -44,6 +44,9 @@ class RangeChange {
   /// Takes numbers for the new partitions, and registers them as garbage.
   Result<> prepare();
   Result<> copy();
+  /// Back-pressure: waits, within bounds, while the store's flushes and compactions are behind, so
+  /// that the copy does not bring about a write stall. False when the catalog is stopping.
+  bool wait_for_store();
   Result<std::shared_ptr<const Container>> switch_over();
   std::vector<storage::Head> heads_of_parts(
       const std::vector<partition::CopyOutcome>& outcomes) const;

@@ -23,6 +23,11 @@ namespace {
 /// disk; and at most so long, so that it ends.
 constexpr std::chrono::milliseconds kRestMax{50};
 
+/// A copy waits for flushes and compactions to catch up: it looks again so often, and goes on after
+/// so long in any case, since others may write as fast as the disk takes it.
+constexpr std::chrono::milliseconds kCatchUpInterval{10};
+constexpr std::chrono::seconds kCatchUpWaitMax{2};
+
 /// Of one level of a hierarchical key.
 constexpr std::size_t kLevelHashSize = 16;
 
@@ -263,10 +268,18 @@ Result<> RangeChange::copy() {
       const auto begin = Steady::now();
       ORRERY_TRY(more, parent.partition->copy_step());
       const auto pause = std::min<Steady::duration>(Steady::now() - begin, kRestMax);
-      if (!catalog_.rest(pause)) return partition::copy_abandoned();
+      if (!catalog_.rest(pause) || !wait_for_store()) return partition::copy_abandoned();
     }
   }
   return {};
+}
+
+bool RangeChange::wait_for_store() {
+  const auto deadline = Steady::now() + kCatchUpWaitMax;
+  while (catalog_.environment_.store.is_behind() && Steady::now() < deadline) {
+    if (!catalog_.rest(kCatchUpInterval)) return false;
+  }
+  return true;
 }
 
 std::vector<storage::Head> RangeChange::heads_of_parts(

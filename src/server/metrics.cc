@@ -163,6 +163,9 @@ std::string metrics_text(const MetricsSources& sources) {
                  static_cast<double>(store.live_bytes));
   families.gauge("orrery_store_pending_compaction_bytes", "What compaction has yet to rewrite.",
                  static_cast<double>(store.pending_compaction_bytes));
+  families.counter("orrery_store_write_stalls_total",
+                   "How often RocksDB has begun to slow writes down.",
+                   static_cast<double>(store.write_stalls));
   return families.text();
 }
 

@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstdarg>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <thread>
@@ -45,6 +46,12 @@ constexpr std::size_t kProbeBytes = 4 << 20;
 /// What is less than this in memory is quicker to replay than worth a flush at every stop.
 constexpr std::uint64_t kFlushWorthwhileBytes = 2 << 20;
 
+/// Memtables of a family before its writes are stalled. While one is being flushed a second fills;
+/// the others absorb bursts. Memory is only used while flushes are behind.
+constexpr int kMemtablesMax = 4;
+/// So many tables at level 0 tell that compactions are behind; RocksDB slows writes down at 20.
+constexpr std::uint64_t kLevel0TablesMany = 12;
+
 /// So much of the cache is for single versions, the rest for blocks.
 constexpr std::size_t kVersionsPart = 2;
 
@@ -77,9 +84,28 @@ class TableChanges final : public rocksdb::EventListener {
   const std::shared_ptr<LatestMoment> latest_;
 };
 
-rocksdb::DBOptions db_options(const std::shared_ptr<LatestMoment>& latest) {
+/// Counts the moments at which RocksDB begins to slow writes down or to stop them.
+class WriteStalls final : public rocksdb::EventListener {
+ public:
+  explicit WriteStalls(std::shared_ptr<std::atomic<std::uint64_t>> count)
+      : count_(std::move(count)) {}
+  void OnStallConditionsChanged(const rocksdb::WriteStallInfo& info) override {
+    if (info.condition.cur == rocksdb::WriteStallCondition::kNormal) return;
+    count_->fetch_add(1, std::memory_order_relaxed);
+    const bool stopped = info.condition.cur == rocksdb::WriteStallCondition::kStopped;
+    diagnostics::debug("rocksdb: writes to '{}' are {} until flushes and compactions catch up",
+                       info.cf_name, stopped ? "stopped" : "slowed down");
+  }
+
+ private:
+  const std::shared_ptr<std::atomic<std::uint64_t>> count_;
+};
+
+rocksdb::DBOptions db_options(const std::shared_ptr<LatestMoment>& latest,
+                              const std::shared_ptr<std::atomic<std::uint64_t>>& write_stalls) {
   rocksdb::DBOptions options;
-  options.listeners = {std::make_shared<TableChanges>(latest)};
+  options.listeners = {std::make_shared<TableChanges>(latest),
+                       std::make_shared<WriteStalls>(write_stalls)};
   options.info_log = std::make_shared<RocksDiagnostics>();
   options.create_if_missing = true;
   options.create_missing_column_families = true;
@@ -109,6 +135,7 @@ rocksdb::ColumnFamilyOptions family_options(Family family,
   rocksdb::ColumnFamilyOptions options;
   options.level_compaction_dynamic_level_bytes = true;
   options.compression = rocksdb::kLZ4Compression;
+  options.max_write_buffer_number = kMemtablesMax;
   if (family == Family::Log) {
     // Bodies, read in long scans, and one here and one there by queries. A scan pays for each
     // block, a single read for what else is in one. Every key is known to be there before it is
@@ -257,7 +284,7 @@ Result<std::shared_ptr<Store::Handle>> Store::open_handle(bool read_only) const 
   std::error_code ignored;
   rocksdb::Status status;
   const auto latest = std::make_shared<LatestMoment>();
-  const auto options = db_options(latest);
+  const auto options = db_options(latest, write_stalls_);
   if (read_only) {
     status = rocksdb::DB::OpenForReadOnly(options, path, families, &handles, &db);
   } else if (std::filesystem::exists(options_.directory / "store" / "CURRENT", ignored)) {
@@ -424,8 +451,29 @@ void Store::flush() {
   if (!status.ok()) diagnostics::warning("the last flush failed: {}", status.ToString());
 }
 
+bool Store::is_behind() const {
+  const auto handle = this->handle();
+  if (!handle) return false;
+  auto& db = *handle->db;
+  for (auto* family : handle->families) {
+    std::uint64_t value = 0;
+    if (db.GetIntProperty(family, rocksdb::DB::Properties::kNumImmutableMemTable, &value) &&
+        value > 0) {
+      return true;
+    }
+    const std::string level_0 = rocksdb::DB::Properties::kNumFilesAtLevelPrefix + "0";
+    std::string tables;
+    if (db.GetProperty(family, level_0, &tables) &&
+        std::strtoull(tables.c_str(), nullptr, 10) >= kLevel0TablesMany) {
+      return true;
+    }
+  }
+  return false;
+}
+
 StoreStats Store::stats() const {
   StoreStats stats;
+  stats.write_stalls = write_stalls_->load(std::memory_order_relaxed);
   const auto handle = this->handle();
   if (!handle) return stats;
   auto& db = *handle->db;

@@ -47,6 +47,7 @@ struct StoreStats {
   std::uint64_t cache_bytes = 0;
   std::uint64_t live_bytes = 0;
   std::uint64_t pending_compaction_bytes = 0;
+  std::uint64_t write_stalls = 0;  ///< how often RocksDB has begun to slow writes down
 };
 
 class Snapshot;
@@ -88,6 +89,12 @@ class Store {
   /// Writes what is only in memory to tables, so that the next start has nothing to replay. Blocks.
   void flush();
 
+  /// Whether flushes or compactions are so far behind that RocksDB is about to slow writes down.
+  /// Background work that writes much (copies, index builds) waits until they have caught up, since
+  /// a write stall holds back everybody's writes, not only its own. Cheap enough to ask every few
+  /// milliseconds.
+  bool is_behind() const;
+
   StoreStats stats() const;
 
  private:
@@ -104,6 +111,9 @@ class Store {
   mutable std::shared_mutex gate_;
   std::shared_ptr<Handle> handle_;  // Guarded by gate_; null while the store is reopened.
   bool failed_ = false;             // Only the committing thread touches it.
+  // Shared with RocksDB's listener, which may outlive a handle.
+  std::shared_ptr<std::atomic<std::uint64_t>> write_stalls_ =
+      std::make_shared<std::atomic<std::uint64_t>>(0);
 };
 
 /// A view of the store at one moment. Movable; may be used by one thread at a time. Long-lived ones

@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
+#include <condition_variable>
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <mutex>
 #include <random>
 #include <string>
 #include <thread>
@@ -14,6 +17,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rocksdb/db.h>
+#include <rocksdb/env.h>
 #include <rocksdb/options.h>
 
 #include "storage/test_store.h"
@@ -123,6 +127,56 @@ TEST_F(StoreTest, BringingTogetherIsGivenUpWhenNobodyWantsIt) {
   ASSERT_TRUE(put("b1", "1", Family::Terms));
   store->gather(Family::Terms, "b", "c", is_cancelled);
   EXPECT_EQ(get("b1", Family::Terms), "1");
+}
+
+/// Occupies the threads that flush until it is released.
+class BusyFlushThreads {
+ public:
+  BusyFlushThreads() {
+    auto* env = rocksdb::Env::Default();
+    const int threads = env->GetBackgroundThreads(rocksdb::Env::HIGH);
+    missing_ = threads;
+    for (int i = 0; i < threads; ++i) env->Schedule(&wait, this, rocksdb::Env::HIGH);
+  }
+  ~BusyFlushThreads() { release(); }
+
+  void release() {
+    std::unique_lock lock(mutex_);
+    released_ = true;
+    changed_.notify_all();
+    changed_.wait(lock, [this] { return missing_ == 0; });
+  }
+
+ private:
+  static void wait(void* self) {
+    auto& busy = *static_cast<BusyFlushThreads*>(self);
+    std::unique_lock lock(busy.mutex_);
+    busy.changed_.wait(lock, [&] { return busy.released_; });
+    --busy.missing_;
+    busy.changed_.notify_all();
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool released_ = false;
+  int missing_ = 0;
+};
+
+TEST_F(StoreTest, WritesGoOnWhileFlushesAreBehindAndTheStoreSaysSo) {
+  EXPECT_FALSE(store->is_behind());
+  BusyFlushThreads busy;
+  // Two memtables of the log are full. With a third the writer would stand still if there were no
+  // more than RocksDB's own two.
+  const std::string value(1 << 20, 'x');
+  for (int i = 0; i < 70; ++i) ASSERT_TRUE(put(std::to_string(i), value));
+  EXPECT_TRUE(store->is_behind());
+  EXPECT_EQ(store->stats().write_stalls, 0u);
+  busy.release();
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (store->is_behind() && std::chrono::steady_clock::now() < deadline) {
+    std::this_thread::yield();
+  }
+  EXPECT_FALSE(store->is_behind());
 }
 
 TEST_F(StoreTest, AReadReusesItsBufferWhateverItHeld) {
