@@ -24,17 +24,21 @@ test: packages npm
 	cmake --build build -j $(JOBS)
 	cd build && $(CTEST) -j $(TEST_JOBS) $(if $(ONLY),-R '$(ONLY)')
 
-# The unit and contract tests under sanitizers.
+# The unit and contract tests under sanitizers. The symbolizer gives the frames of their reports names.
+SYMBOLIZER := /usr/bin/llvm-symbolizer-19
 asan: packages
+	@sh scripts/install.sh scripts/sanitizer-packages.txt
 	cmake --preset asan $(CMAKE_ARGS) > /dev/null
 	cmake --build build-asan -j $(JOBS)
-	cd build-asan && ASAN_OPTIONS=detect_stack_use_after_return=1 \
-	  UBSAN_OPTIONS=print_stacktrace=1 $(CTEST) -L 'unit|contract|fuzz'
+	cd build-asan && ASAN_OPTIONS="detect_stack_use_after_return=1 external_symbolizer_path=$(SYMBOLIZER)" \
+	  UBSAN_OPTIONS="print_stacktrace=1 external_symbolizer_path=$(SYMBOLIZER)" $(CTEST) -L 'unit|contract|fuzz'
 
 tsan: packages
+	@sh scripts/install.sh scripts/sanitizer-packages.txt
 	cmake --preset tsan $(CMAKE_ARGS) > /dev/null
 	cmake --build build-tsan -j $(JOBS)
-	cd build-tsan && TSAN_OPTIONS="halt_on_error=1 second_deadlock_stack=1 suppressions=$(CURDIR)/tests/sanitizers/tsan.supp" $(CTEST) -L 'unit|contract'
+	cd build-tsan && TSAN_OPTIONS="halt_on_error=1 second_deadlock_stack=1 external_symbolizer_path=$(SYMBOLIZER) \
+	  suppressions=$(CURDIR)/tests/sanitizers/tsan.supp" $(CTEST) -L 'unit|contract'
 
 # make bench: every row, a few minutes. make bench ONLY=point-read-cpu runs one.
 bench: packages

@@ -37,6 +37,7 @@ class Loop {
 
 class TailTest : public testing::Test {
  protected:
+  /// The pool is joined first: its threads post to the loops.
   ~TailTest() override {
     release();
     pool.join();
@@ -109,6 +110,7 @@ class TailTest : public testing::Test {
   asio::thread_pool pool{4};
   TailReads tail{pool, {.entries_max = 4, .entry_bytes_max = 100}};
   Loop loop;
+  Loop second_loop;
 };
 
 TEST_F(TailTest, WhatWasReadServesUntilTheHeadMoves) {
@@ -127,12 +129,11 @@ TEST_F(TailTest, DifferentQuestionsGetDifferentAnswers) {
 }
 
 TEST_F(TailTest, ThoseWhoAskWhileItIsReadShareIt) {
-  Loop second;
   hold();
   auto first = ask("a", 1);
   ASSERT_TRUE(wait_for_reads(1));
   std::vector<std::future<Result<Text>>> others;
-  for (int i = 0; i < 200; ++i) others.push_back(ask("a", 1, i % 2 == 0 ? &loop : &second));
+  for (int i = 0; i < 200; ++i) others.push_back(ask("a", 1, i % 2 == 0 ? &loop : &second_loop));
   wait_for_shared(200);
   release();
   EXPECT_EQ(text(first), "a@1");
