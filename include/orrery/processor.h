@@ -37,7 +37,7 @@ using std::chrono::milliseconds;
 struct CheckpointFrequency {
   std::optional<std::uint64_t> processed_document_count;  ///< or as soon as so many were processed
   std::optional<milliseconds> time_interval;              ///< or so long after the last one
-  bool explicit_checkpoint = false;  ///< never by itself: ObserverContext::checkpoint() does it
+  bool explicit_checkpoint = false;  ///< only when ObserverContext::checkpoint() asks for it
 };
 
 /// Where a feed begins, and how it is read. Where it begins matters only for leases that have no
@@ -162,8 +162,11 @@ class ObserverContext {
   virtual const std::string& to() const = 0;
   /// Asks for a return soon: the lease is lost, or the host stops.
   virtual std::stop_token stop() const = 0;
-  /// Writes the position after this batch. Throws CosmosException when the lease is lost, or a
-  /// later batch has been checkpointed already.
+  /// Asks for the position after this batch to be written. That happens when the outcome of the
+  /// batch is settled, and before the next one comes: never before every change of it is done, or
+  /// kept as a dead letter. A call that fails, or that is followed by one for the rest of the
+  /// batch, asks for nothing. Throws CosmosException (412) when the lease is not this host's any
+  /// more.
   virtual void checkpoint() = 0;
 };
 

@@ -3,6 +3,7 @@
 namespace orrery::processor {
 
 bool CheckpointPolicy::due(MonotonicTime now) const {
+  if (requested_) return true;
   if (is_explicit() || documents_ == 0) return false;
   const auto& [count, interval, _] = frequency_;
   if (!count && !interval) return true;
@@ -11,6 +12,7 @@ bool CheckpointPolicy::due(MonotonicTime now) const {
 
 void CheckpointPolicy::checkpointed(MonotonicTime now) {
   documents_ = 0;
+  requested_ = false;
   last_ = now;
 }
 

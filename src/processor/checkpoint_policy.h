@@ -16,12 +16,14 @@ class CheckpointPolicy {
 
   /// So many documents more are processed.
   void processed(std::uint64_t documents) { documents_ += documents; }
+  /// The observer asks for what is processed to be checkpointed.
+  void request() { requested_ = true; }
   /// Whether what is processed has to be checkpointed now.
   bool due(MonotonicTime now) const;
   /// It was.
   void checkpointed(MonotonicTime now);
 
-  /// Never by itself.
+  /// Only when the observer asks for it.
   bool is_explicit() const { return frequency_.explicit_checkpoint; }
   /// Documents that would come again if the host died now.
   std::uint64_t unconfirmed() const { return documents_; }
@@ -30,6 +32,7 @@ class CheckpointPolicy {
   CheckpointFrequency frequency_;
   MonotonicTime last_;
   std::uint64_t documents_ = 0;
+  bool requested_ = false;
 };
 
 }  // namespace orrery::processor

@@ -50,11 +50,23 @@ TEST(CheckpointPolicy, WhicheverComesFirst) {
   EXPECT_TRUE(policy.due(kStart + 5s));
 }
 
-TEST(CheckpointPolicy, NeverWhenTheObserverDoesItItself) {
+TEST(CheckpointPolicy, OnlyOnRequestWhereItIsLeftToTheObserver) {
   CheckpointPolicy policy({1, {}, true}, kStart);
   policy.processed(1000);
   EXPECT_FALSE(policy.due(kStart + 24h));
   EXPECT_TRUE(policy.is_explicit());
+  policy.request();
+  EXPECT_TRUE(policy.due(kStart));
+  policy.checkpointed(kStart);
+  EXPECT_FALSE(policy.due(kStart));
+}
+
+TEST(CheckpointPolicy, ARequestComesBeforeCountAndTime) {
+  CheckpointPolicy policy({100, 5s, false}, kStart);
+  policy.processed(1);
+  EXPECT_FALSE(policy.due(kStart));
+  policy.request();
+  EXPECT_TRUE(policy.due(kStart));
 }
 
 }  // namespace

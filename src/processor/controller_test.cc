@@ -5,6 +5,7 @@
 
 #include "processor/group_operations.h"
 #include "processor/test_group.h"
+#include "processor/test_ledger.h"
 
 namespace orrery::processor::simulation {
 namespace {
@@ -382,6 +383,59 @@ TEST_F(ControllerTest, APoisonedDocumentIsFoundAndPutAside) {
   EXPECT_EQ(host.dead_letters[0].error, "poison");
   EXPECT_EQ(host.dead_letters[0].host, "a");
   EXPECT_THAT(seen("close"), IsEmpty());
+}
+
+TEST_F(ControllerTest, ACheckpointDoesNotPassOverALetterThatCouldNotBeKept) {
+  options_.checkpoint_frequency.explicit_checkpoint = true;
+  no_room_for_letters_ = true;
+  behave_ = [](ObserverContext& context, const Documents&) {
+    context.checkpoint();
+    return Outcome::reject({0}, "unwanted");
+  };
+  feed_.write(1, 1);
+  feed_.write(2, 1);
+  Host& host = start("a");
+  // The lease is given up and taken again, and the batch comes again.
+  ASSERT_TRUE(within(120s, [&] { return seen("process").size() == 3; }));
+  EXPECT_EQ(leases()[0].position, "\"0\"");
+  EXPECT_THAT(host.dead_letters, IsEmpty());
+  no_room_for_letters_ = false;
+  ASSERT_TRUE(within(60s, [&] { return leases()[0].position == "\"2\""; }));
+  EXPECT_THAT(host.dead_letters, SizeIs(1));
+  for (const Seen& batch : seen("process")) EXPECT_THAT(batch.ids, SizeIs(2));
+}
+
+TEST_F(ControllerTest, ACheckpointOfAPieceDoesNotPassOverTheOthers) {
+  options_.checkpoint_frequency.explicit_checkpoint = true;
+  behave_ = [this](ObserverContext& context, const Documents& changes) -> Outcome {
+    if (changes.size() == 1 && seen("process").size() < 3) throw std::runtime_error("later");
+    context.checkpoint();
+    return Outcome::done_until(1);
+  };
+  feed_.write(1, 1);
+  feed_.write(2, 1);
+  start("a");
+  ASSERT_TRUE(within(60s, [&] { return seen("close").size() == 1; }));
+  EXPECT_EQ(leases()[0].position, "\"0\"");
+  ASSERT_TRUE(within(60s, [&] { return leases()[0].position == "\"2\""; }));
+  EXPECT_THAT(processed_ids(), ElementsAre("1-1", "2-1", "2-1", "1-1", "2-1", "2-1"));
+}
+
+TEST_F(ControllerTest, WithLanesACheckpointWaitsForTheOtherLanes) {
+  options_.lanes = 3;
+  options_.checkpoint_frequency.processed_document_count = 1000;
+  bool hold = true;
+  behave_ = [&](ObserverContext& context, const Documents& changes) {
+    if (hold && Ledger::parse(changes[0]).key == 0) return Outcome::retry(100ms);
+    context.checkpoint();
+    return Outcome::done();
+  };
+  for (int key = 0; key < 12; ++key) feed_.write(key, 1);
+  start("a");
+  ASSERT_TRUE(within(60s, [&] { return seen("process").size() > 6; }));
+  EXPECT_EQ(leases()[0].position, "\"0\"");
+  hold = false;
+  EXPECT_TRUE(within(60s, [&] { return leases()[0].position == "\"12\""; }));
 }
 
 TEST_F(ControllerTest, ARangeThatIsHaltedStaysWithItsHost) {

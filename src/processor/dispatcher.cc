@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "orrery/exception.h"
+
 namespace orrery::processor {
 
 Documents pick(const Documents& page, std::span<const std::size_t> indices) {
@@ -26,12 +28,12 @@ Documents pick(const Documents& page, std::span<const std::size_t> indices) {
 class Dispatcher::Context final : public ObserverContext {
  public:
   Context(LeaseScope scope, std::string from, std::string to, std::stop_token stop,
-          std::function<void(const std::string&)> checkpoint)
+          std::shared_ptr<const std::atomic<bool>> lease_over)
       : scope_(std::move(scope)),
         from_(std::move(from)),
         to_(std::move(to)),
         stop_(std::move(stop)),
-        checkpoint_(std::move(checkpoint)) {}
+        lease_over_(std::move(lease_over)) {}
 
   const std::string& lease_token() const override { return scope_.token; }
   const std::string& partition_key_range_id() const override { return scope_.range_id; }
@@ -39,13 +41,26 @@ class Dispatcher::Context final : public ObserverContext {
   const std::string& from() const override { return from_; }
   const std::string& to() const override { return to_; }
   std::stop_token stop() const override { return stop_; }
-  void checkpoint() override { checkpoint_(to_); }
+  /// Only notes the request. If the position were written here, an outcome that rejects a change,
+  /// or wants it again, would come too late: the position would have passed that change.
+  void checkpoint() override {
+    if (*lease_over_) {
+      client::CosmosException::Details details;
+      details.status = 412;
+      throw client::CosmosException("the lease is not of this host any more", std::move(details));
+    }
+    checkpoint_requested_ = true;
+  }
+
+  /// For the host's thread, after the call.
+  bool checkpoint_requested() const { return checkpoint_requested_; }
 
  private:
   LeaseScope scope_;
   std::string from_, to_;
   std::stop_token stop_;
-  std::function<void(const std::string&)> checkpoint_;
+  std::shared_ptr<const std::atomic<bool>> lease_over_;  // Shared with the owner of the lease.
+  bool checkpoint_requested_ = false;
 };
 
 /// Some documents of a batch that are handed over together.
@@ -58,7 +73,7 @@ Dispatcher::Dispatcher(Setup setup) : setup_(std::move(setup)) {}
 
 std::shared_ptr<Dispatcher::Context> Dispatcher::context(std::string from, std::string to) const {
   return std::make_shared<Context>(setup_.scope, std::move(from), std::move(to),
-                                   setup_.stop.token(), setup_.checkpoint);
+                                   setup_.stop.token(), setup_.lease_over);
 }
 
 void Dispatcher::report(Severity severity, std::string message) const {
@@ -77,7 +92,7 @@ asio::awaitable<std::optional<std::string>> Dispatcher::open(std::string positio
   co_return std::move(result.error);
 }
 
-asio::awaitable<void> Dispatcher::idle(std::string position) {
+asio::awaitable<bool> Dispatcher::idle(std::string position) {
   auto observer = setup_.observer;
   auto told = context(position, position);
   const CallResult result = co_await setup_.calls.run([observer, told] {
@@ -85,6 +100,7 @@ asio::awaitable<void> Dispatcher::idle(std::string position) {
     return Outcome::done();
   });
   if (result.error) report(Severity::Error, "the observer threw in idle(): " + *result.error);
+  co_return !result.error && told->checkpoint_requested();
 }
 
 asio::awaitable<void> Dispatcher::close(std::string position, CloseReason reason) {
@@ -100,27 +116,56 @@ asio::awaitable<void> Dispatcher::close(std::string position, CloseReason reason
 
 // ── a batch ──────────────────────────────────────────────────────────────────────────────────────
 
+namespace {
+
+/// Whether some documents of the call need not come again.
+bool got_something_done(const CallResult& result) {
+  if (result.error) return false;
+  switch (result.outcome.kind) {
+    case Outcome::Kind::Done:
+    case Outcome::Kind::Reject:
+      return true;
+    case Outcome::Kind::DoneUntil:
+      return result.outcome.count > 0;
+    case Outcome::Kind::Retry:
+    case Outcome::Kind::Stop:
+      return false;
+  }
+  return false;
+}
+
+}  // namespace
+
 asio::awaitable<Verdict> Dispatcher::process(Batch batch) {
   Piece all;
   all.indices.resize(batch.documents.size());
   std::iota(all.indices.begin(), all.indices.end(), std::size_t{0});
   std::vector<Piece> todo;  // The next one is the last.
   todo.push_back(std::move(all));
+  // By the last call that got something done: an observer that does not ask after a piece may hold
+  // it in memory, and one that fails is asked again or has its documents put aside.
+  bool checkpoint_requested = false;
   while (!todo.empty()) {
     if (setup_.stop.requested()) co_return Verdict{Verdict::Kind::Interrupted, {}};
     Piece piece = std::move(todo.back());
     todo.pop_back();
     if (auto verdict = co_await put_parked_aside(batch, piece)) co_return *std::move(verdict);
     if (piece.indices.empty()) continue;
-    CallResult result = co_await call(batch, piece);
-    auto verdict = co_await settle(batch, std::move(piece), std::move(result), todo);
+    Called called = co_await call(batch, piece);
+    if (got_something_done(called.result)) checkpoint_requested = called.checkpoint_requested;
+    auto verdict = co_await settle(batch, std::move(piece), std::move(called.result), todo);
     setup_.publish(counters_);
-    if (verdict) co_return *std::move(verdict);
+    if (verdict) {
+      // An observer that stops says by a checkpoint that it is through with the batch.
+      verdict->checkpoint_requested =
+          verdict->kind == Verdict::Kind::Stop && called.checkpoint_requested && todo.empty();
+      co_return *std::move(verdict);
+    }
   }
-  co_return Verdict{};
+  co_return Verdict{Verdict::Kind::Done, {}, checkpoint_requested};
 }
 
-asio::awaitable<CallResult> Dispatcher::call(const Batch& batch, const Piece& piece) {
+asio::awaitable<Dispatcher::Called> Dispatcher::call(const Batch& batch, const Piece& piece) {
   const bool whole = piece.indices.size() == batch.documents.size();
   Documents documents = whole ? batch.documents : pick(batch.documents, piece.indices);
   const std::size_t count = documents.size();
@@ -139,7 +184,7 @@ asio::awaitable<CallResult> Dispatcher::call(const Batch& batch, const Piece& pi
   ++counters_.batches;
   counters_.handler_time += result.duration;
   if (!result.error) counters_.documents += count;
-  co_return result;
+  co_return Called{std::move(result), told->checkpoint_requested()};
 }
 
 asio::awaitable<std::optional<Verdict>> Dispatcher::settle(const Batch& batch, Piece piece,

@@ -2,6 +2,7 @@
 // again, cut down to the document at fault, or put aside.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -45,6 +46,8 @@ struct Verdict {
   };
   Kind kind = Kind::Done;
   std::string reason;
+  /// Every document is processed or put aside, and the observer asks for the position behind them.
+  bool checkpoint_requested = false;
 };
 
 /// What happened to a lease, since it was acquired.
@@ -72,8 +75,8 @@ class Dispatcher {
     /// Where observers are called; blocks, and throws when it could not be kept. None: there is no
     /// place for dead letters.
     std::function<void(const DeadLetter&)> keep_dead_letter;
-    /// Where observers are called; blocks until the position is written, or throws.
-    std::function<void(const std::string& position)> checkpoint;
+    /// True once the lease is not of this host any more. Shared with calls that are under way.
+    std::shared_ptr<const std::atomic<bool>> lease_over;
     std::function<void(HealthEvent)> report;
     std::function<void()> overdue;                         ///< a call has passed its deadline
     std::function<void(const DispatchCounters&)> publish;  ///< they have changed
@@ -85,7 +88,8 @@ class Dispatcher {
   /// The error, if it threw one.
   asio::awaitable<std::optional<std::string>> open(std::string position);
   asio::awaitable<Verdict> process(Batch batch);
-  asio::awaitable<void> idle(std::string position);
+  /// Whether the observer asks for `position` to be written.
+  asio::awaitable<bool> idle(std::string position);
   asio::awaitable<void> close(std::string position, CloseReason reason);
 
   /// The range that the lease is read from now, for what observers are told.
@@ -97,7 +101,11 @@ class Dispatcher {
   class Context;
 
   std::shared_ptr<Context> context(std::string from, std::string to) const;
-  asio::awaitable<CallResult> call(const Batch& batch, const Piece& piece);
+  struct Called {
+    CallResult result;
+    bool checkpoint_requested = false;
+  };
+  asio::awaitable<Called> call(const Batch& batch, const Piece& piece);
   /// nullopt: go on.
   asio::awaitable<std::optional<Verdict>> settle(const Batch& batch, Piece piece, CallResult result,
                                                  std::vector<Piece>& todo);

@@ -14,12 +14,14 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-using Behaviour = std::function<Outcome(const Documents&)>;
+using Behaviour = std::function<Outcome(ObserverContext&, const Documents&)>;
 
 class ScriptedObserver final : public ChangeFeedObserver {
  public:
   explicit ScriptedObserver(Behaviour behave) : behave_(std::move(behave)) {}
-  Outcome process(ObserverContext&, const Documents& changes) override { return behave_(changes); }
+  Outcome process(ObserverContext& context, const Documents& changes) override {
+    return behave_(context, changes);
+  }
 
  private:
   Behaviour behave_;
@@ -61,18 +63,19 @@ class DispatcherTest : public ::testing::Test {
           stop_,
           "host",
           {"0", "0", 7},
-          std::make_shared<ScriptedObserver>([this](const Documents& changes) {
-            batches_.push_back(names(changes));
-            times_.push_back(world_.now());
-            return behave_(changes);
-          }),
+          std::make_shared<ScriptedObserver>(
+              [this](ObserverContext& context, const Documents& changes) {
+                batches_.push_back(names(changes));
+                times_.push_back(world_.now());
+                return behave_(context, changes);
+              }),
           std::make_shared<const DocumentReader>(std::vector<std::string>{"/key"},
                                                  client::ChangeFeedMode::LatestVersion),
           retry_,
           deadline_,
-          keep_ ? [this](const DeadLetter& letter) { letters_.push_back(letter); }
+          keep_ ? [this](const DeadLetter& letter) { keep(letter); }
                 : std::function<void(const DeadLetter&)>(),
-          [](const std::string&) {},
+          lease_over_,
           [this](const HealthEvent& event) { events_.push_back(event); },
           [this] { ++overdue_; },
           [](const DispatchCounters&) {}});
@@ -98,13 +101,19 @@ class DispatcherTest : public ::testing::Test {
     return verdict.value_or(Verdict{Verdict::Kind::Interrupted, "never ended"});
   }
 
+  /// A letter is kept unless there is no room for it.
+  void keep(const DeadLetter& letter) {
+    if (full_) throw std::runtime_error("full");
+    letters_.push_back(letter);
+  }
+
   static std::vector<Document> each_its_own(const std::string& all) {
     std::vector<Document> documents;
     for (const char name : all) documents.push_back({name, static_cast<int>(name)});
     return documents;
   }
   static Behaviour throws_at(char name) {
-    return [name](const Documents& changes) -> Outcome {
+    return [name](ObserverContext&, const Documents& changes) -> Outcome {
       if (names(changes).find(name) != std::string::npos) throw std::runtime_error("bad");
       return Outcome::done();
     };
@@ -122,6 +131,8 @@ class DispatcherTest : public ::testing::Test {
   RetryPolicy retry_;
   std::optional<std::chrono::milliseconds> deadline_;
   bool keep_ = true;
+  bool full_ = false;
+  std::shared_ptr<std::atomic<bool>> lease_over_ = std::make_shared<std::atomic<bool>>(false);
   Behaviour behave_;
   std::unique_ptr<Dispatcher> dispatcher_;
   std::vector<std::string> batches_;
@@ -139,16 +150,17 @@ TEST_F(DispatcherTest, AnErrorEndsTheLeaseUnlessSomebodyWantsMoreAttempts) {
 }
 
 TEST_F(DispatcherTest, WhatIsDoneUpToAPlaceIsNotSentAgain) {
-  const Verdict verdict = process(each_its_own("abcde"), [](const Documents& changes) {
-    return Outcome::done_until(std::min<std::size_t>(changes.size(), 2));
-  });
+  const Verdict verdict =
+      process(each_its_own("abcde"), [](ObserverContext&, const Documents& changes) {
+        return Outcome::done_until(std::min<std::size_t>(changes.size(), 2));
+      });
   EXPECT_EQ(verdict.kind, Verdict::Kind::Done);
   EXPECT_THAT(batches_, ElementsAre("abcde", "cde", "e"));
 }
 
 TEST_F(DispatcherTest, ARetryComesAfterTheTimeThatWasAskedFor) {
   int attempts = 0;
-  const Verdict verdict = process(each_its_own("ab"), [&](const Documents&) {
+  const Verdict verdict = process(each_its_own("ab"), [&](ObserverContext&, const Documents&) {
     return ++attempts < 3 ? Outcome::retry(20s) : Outcome::done();
   });
   EXPECT_EQ(verdict.kind, Verdict::Kind::Done);
@@ -157,7 +169,7 @@ TEST_F(DispatcherTest, ARetryComesAfterTheTimeThatWasAskedFor) {
 }
 
 TEST_F(DispatcherTest, RejectedDocumentsArePutAsideAndTheOthersAreDone) {
-  const Verdict verdict = process(each_its_own("abcd"), [](const Documents&) {
+  const Verdict verdict = process(each_its_own("abcd"), [](ObserverContext&, const Documents&) {
     return Outcome::reject({1, 3, 99}, "unwanted");
   });
   EXPECT_EQ(verdict.kind, Verdict::Kind::Done);
@@ -169,14 +181,15 @@ TEST_F(DispatcherTest, RejectedDocumentsArePutAsideAndTheOthersAreDone) {
 
 TEST_F(DispatcherTest, RejectedWithoutAPlaceToGoIsAnError) {
   keep_ = false;
-  const Verdict verdict =
-      process(each_its_own("ab"), [](const Documents&) { return Outcome::reject({0}); });
+  const Verdict verdict = process(
+      each_its_own("ab"), [](ObserverContext&, const Documents&) { return Outcome::reject({0}); });
   EXPECT_EQ(verdict.kind, Verdict::Kind::ObserverError);
 }
 
 TEST_F(DispatcherTest, StopGivesTheLeaseUp) {
-  const Verdict verdict =
-      process(each_its_own("ab"), [](const Documents&) { return Outcome::stop("enough"); });
+  const Verdict verdict = process(each_its_own("ab"), [](ObserverContext&, const Documents&) {
+    return Outcome::stop("enough");
+  });
   EXPECT_EQ(verdict.kind, Verdict::Kind::Stop);
   EXPECT_EQ(verdict.reason, "enough");
 }
@@ -233,36 +246,87 @@ TEST_F(DispatcherTest, LaterChangesOfAParkedKeyFollowIt) {
 
 TEST_F(DispatcherTest, ALetterThatCannotBeKeptIsNotPassedOver) {
   retry_.max_attempts = 1;
-  dispatcher_ = std::make_unique<Dispatcher>(Dispatcher::Setup{
-      *runtime_,
-      calls_,
-      stop_,
-      "host",
-      {"0", "0", 7},
-      std::make_shared<ScriptedObserver>(throws_at('a')),
-      std::make_shared<const DocumentReader>(std::vector<std::string>{"/key"},
-                                             client::ChangeFeedMode::LatestVersion),
-      retry_,
-      deadline_,
-      [](const DeadLetter&) { throw std::runtime_error("full"); },
-      [](const std::string&) {},
-      [](const HealthEvent&) {},
-      [] {},
-      [](const DispatchCounters&) {}});
+  full_ = true;
   EXPECT_EQ(process(each_its_own("a"), throws_at('a')).kind, Verdict::Kind::ObserverError);
+}
+
+// ── checkpoints that the observer asks for ───────────────────────────────────────────────────────
+
+TEST_F(DispatcherTest, ACheckpointCountsOnceTheRejectedAreKept) {
+  const auto rejects = [](ObserverContext& context, const Documents&) {
+    context.checkpoint();
+    return Outcome::reject({0});
+  };
+  const Verdict kept = process(each_its_own("ab"), rejects);
+  EXPECT_EQ(kept.kind, Verdict::Kind::Done);
+  EXPECT_TRUE(kept.checkpoint_requested);
+  EXPECT_EQ(letters(), "a");
+
+  full_ = true;
+  const Verdict lost = process(each_its_own("ab"), rejects);
+  EXPECT_EQ(lost.kind, Verdict::Kind::ObserverError);
+  EXPECT_FALSE(lost.checkpoint_requested);
+}
+
+TEST_F(DispatcherTest, ACheckpointOfACallThatFailsDoesNotCount) {
+  retry_.max_attempts = 3;
+  retry_.bisect = false;
+  const Verdict verdict =
+      process(each_its_own("ab"), [this](ObserverContext& context, const Documents&) {
+        if (batches_.size() > 1) return Outcome::done();
+        context.checkpoint();
+        return Outcome::retry(1s);
+      });
+  EXPECT_EQ(verdict.kind, Verdict::Kind::Done);
+  EXPECT_FALSE(verdict.checkpoint_requested);
+}
+
+TEST_F(DispatcherTest, OfSeveralPiecesTheLastDecidesOnTheCheckpoint) {
+  const auto asks_at = [](char name) {
+    return [name](ObserverContext& context, const Documents& changes) {
+      if (names(changes).front() == name) context.checkpoint();
+      return Outcome::done_until(1);
+    };
+  };
+  EXPECT_FALSE(process(each_its_own("ab"), asks_at('a')).checkpoint_requested);
+  EXPECT_TRUE(process(each_its_own("ab"), asks_at('b')).checkpoint_requested);
+}
+
+TEST_F(DispatcherTest, WhoStopsAfterACheckpointIsThroughWithTheBatch) {
+  const Verdict verdict =
+      process(each_its_own("ab"), [](ObserverContext& context, const Documents&) {
+        context.checkpoint();
+        return Outcome::stop("enough");
+      });
+  EXPECT_EQ(verdict.kind, Verdict::Kind::Stop);
+  EXPECT_TRUE(verdict.checkpoint_requested);
+}
+
+TEST_F(DispatcherTest, ACheckpointIsRefusedWhenTheLeaseIsOver) {
+  int status = 0;
+  process(each_its_own("a"), [&](ObserverContext& context, const Documents&) {
+    *lease_over_ = true;
+    try {
+      context.checkpoint();
+    } catch (const client::CosmosException& refusal) {
+      status = refusal.status();
+    }
+    return Outcome::done();
+  });
+  EXPECT_EQ(status, 412);
 }
 
 TEST_F(DispatcherTest, AStopCutsWaitsShort) {
   world_.after(5s, [this] { runtime_->deliver([this] { stop_.request(); }); });
-  const Verdict verdict =
-      process(each_its_own("a"), [](const Documents&) { return Outcome::retry(100s); });
+  const Verdict verdict = process(
+      each_its_own("a"), [](ObserverContext&, const Documents&) { return Outcome::retry(100s); });
   EXPECT_EQ(verdict.kind, Verdict::Kind::Interrupted);
   EXPECT_LE(world_.now(), 6s);
 }
 
 TEST_F(DispatcherTest, ACallThatLastsTooLongIsReportedOnce) {
   deadline_ = 3ms;
-  process(each_its_own("a"), [](const Documents&) { return Outcome::done(); });
+  process(each_its_own("a"), [](ObserverContext&, const Documents&) { return Outcome::done(); });
   EXPECT_EQ(overdue_, 1);
   EXPECT_THAT(events_, SizeIs(1));
 }

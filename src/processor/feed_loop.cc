@@ -38,11 +38,6 @@ void FeedLoop::end(FeedEnding::Kind kind, std::string message) {
   reading_.request_stop();
 }
 
-void FeedLoop::checkpointed_by_observer() {
-  policy_.checkpointed(setup_.runtime.now());
-  idle_position_.reset();
-}
-
 asio::awaitable<FeedEnding> FeedLoop::run() {
   const std::stop_callback stop_reading(setup_.stop.token(), [this] { reading_.request_stop(); });
   TaskGroup lanes(setup_.runtime);
@@ -222,7 +217,10 @@ asio::awaitable<void> FeedLoop::take_not_modified(FeedAnswer answer) {
     co_await confirm();
   }
   if (ended() || setup_.paused()) co_return;
-  co_await setup_.dispatcher.idle(done_position_);
+  if (co_await setup_.dispatcher.idle(done_position_)) {
+    policy_.request();
+    co_await confirm();
+  }
   if (!answer.waited) co_await pause(setup_.options.feed_poll_delay);
 }
 
@@ -280,13 +278,17 @@ asio::awaitable<void> FeedLoop::serve(Lane& lane) {
     Verdict verdict = co_await setup_.dispatcher.process(std::move(part.batch));
     switch (verdict.kind) {
       case Verdict::Kind::Done:
-        watermark_.part_done(part.page);
+        watermark_.part_done(part.page, verdict.checkpoint_requested);
         co_await confirm();
         break;
       case Verdict::Kind::ObserverError:
         end(FeedEnding::Kind::ObserverError, std::move(verdict.reason));
         break;
       case Verdict::Kind::Stop:
+        if (verdict.checkpoint_requested) {
+          watermark_.part_done(part.page, true);
+          co_await confirm();
+        }
         end(FeedEnding::Kind::ObserverStop, std::move(verdict.reason));
         break;
       case Verdict::Kind::HaltRange:
@@ -308,6 +310,7 @@ asio::awaitable<void> FeedLoop::confirm() {
   while (auto progress = watermark_.take_progress()) {
     done_position_ = std::move(progress->position);
     policy_.processed(progress->documents);
+    if (progress->checkpoint_requested) policy_.request();
     idle_position_.reset();
   }
   // One writes for all lanes; it looks again when it is through.

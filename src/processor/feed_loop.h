@@ -59,14 +59,12 @@ class FeedLoop {
   FeedLoop& operator=(const FeedLoop&) = delete;
 
   /// Returns when nothing of it runs any more; what is done by then has been checkpointed, unless
-  /// the observer does that itself.
+  /// that is left to the observer, who did not ask for it.
   asio::awaitable<FeedEnding> run();
 
   /// A position beyond the written one with nothing to do before it: to be written along with the
   /// next renewal. Asked for once.
   std::optional<std::string> take_idle_position() { return std::exchange(idle_position_, {}); }
-  /// The observer has written a position itself.
-  void checkpointed_by_observer();
   /// Ends it: the lease is being replaced by others.
   void supersede() { end(FeedEnding::Kind::Gone, "leases that replace it are there already"); }
   /// Since when it waits for an answer of the feed; nullopt: it does not.

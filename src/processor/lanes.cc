@@ -96,13 +96,15 @@ std::size_t lane_of(std::string_view key, std::size_t lanes) {
 }
 
 Watermark::PageId Watermark::begin(std::string to, std::size_t parts, std::uint64_t documents) {
-  pages_.push_back({std::move(to), parts, documents});
+  pages_.push_back({std::move(to), parts, documents, false});
   return first_ + pages_.size() - 1;
 }
 
-void Watermark::part_done(PageId page) {
+void Watermark::part_done(PageId page, bool checkpoint_requested) {
   ORRERY_ASSERT(page >= first_ && page - first_ < pages_.size());
-  --pages_[page - first_].open_parts;
+  Page& of = pages_[page - first_];
+  --of.open_parts;
+  if (checkpoint_requested) of.checkpoint_requested = true;
 }
 
 std::optional<Watermark::Progress> Watermark::take_progress() {
@@ -111,6 +113,7 @@ std::optional<Watermark::Progress> Watermark::take_progress() {
     if (!progress) progress.emplace();
     progress->position = std::move(pages_.front().to);
     progress->documents += pages_.front().documents;
+    if (pages_.front().checkpoint_requested) progress->checkpoint_requested = true;
     pages_.pop_front();
     ++first_;
   }

@@ -45,12 +45,13 @@ class Watermark {
 
   /// The next page, in the order of the feed. `parts` of it have to be done.
   PageId begin(std::string to, std::size_t parts, std::uint64_t documents);
-  /// One of its parts is done.
-  void part_done(PageId page);
+  /// One of its parts is done. `checkpoint_requested`: the observer asks for the page's position.
+  void part_done(PageId page, bool checkpoint_requested = false);
 
   struct Progress {
     std::string position;         ///< everything up to it is done
     std::uint64_t documents = 0;  ///< since the last time it was asked
+    bool checkpoint_requested = false;
   };
   /// How far the mark has moved since the last time; nullopt: not at all.
   std::optional<Progress> take_progress();
@@ -62,6 +63,7 @@ class Watermark {
     std::string to;
     std::size_t open_parts = 0;
     std::uint64_t documents = 0;
+    bool checkpoint_requested = false;
   };
   std::deque<Page> pages_;
   PageId first_ = 0;  // Of pages_.front().

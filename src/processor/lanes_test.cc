@@ -49,6 +49,17 @@ TEST(Watermark, MovesOnlyWithTheOldestPage) {
   EXPECT_EQ(mark.open_pages(), 0u);
 }
 
+TEST(Watermark, ARequestWaitsForTheOlderPages) {
+  Watermark mark;
+  const auto first = mark.begin("1", 1, 1);
+  mark.part_done(mark.begin("2", 1, 1), true);
+  EXPECT_FALSE(mark.take_progress());
+  mark.part_done(first);
+  EXPECT_TRUE(mark.take_progress()->checkpoint_requested);
+  mark.part_done(mark.begin("3", 1, 1));
+  EXPECT_FALSE(mark.take_progress()->checkpoint_requested);
+}
+
 TEST(Watermark, PagesKeepTheirPlaceWhileOthersGo) {
   Watermark mark;
   mark.part_done(mark.begin("1", 1, 1));

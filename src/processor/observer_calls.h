@@ -53,8 +53,6 @@ class ObserverCalls {
                                   std::function<void()> overdue);
   asio::awaitable<CallResult> run(Work work) { return run(std::move(work), std::nullopt, nullptr); }
 
-  const std::shared_ptr<HostLink>& link() const { return link_; }
-
  private:
   Runtime& runtime_;
   Executor executor_;

@@ -4,7 +4,6 @@
 
 #include <fmt/format.h>
 
-#include "orrery/exception.h"
 #include "processor/lease_split.h"
 
 namespace orrery::processor {
@@ -16,12 +15,6 @@ constexpr std::chrono::milliseconds kStoreRetryWait{1000};
 constexpr int kReleaseAttemptsMax = 3;
 /// In renew intervals: how long a read may last, beyond what the server may wait.
 constexpr int kStuckIntervals = 25;
-
-[[noreturn]] void refuse_checkpoint(const std::string& reason) {
-  client::CosmosException::Details details;
-  details.status = 412;
-  throw client::CosmosException(reason, std::move(details));
-}
 
 }  // namespace
 
@@ -50,6 +43,7 @@ void Supervisor::end(CloseReason reason) {
 void Supervisor::lose(const std::string& reason) {
   if (state_ != State::Ours) return;
   state_ = State::Lost;
+  *lease_over_ = true;
   report(Severity::Informational, "RenewLease", "the lease is lost: " + reason);
   end(CloseReason::LeaseLost);
 }
@@ -99,8 +93,8 @@ asio::awaitable<bool> Supervisor::open() {
   dispatcher_.emplace(Dispatcher::Setup{
       host_.runtime, host_.calls, stop_, host_.manager.host(),
       LeaseScope{lease_.token, lease_.token, lease_.epoch()}, std::move(*observer), host_.documents,
-      host_.options.retry, host_.options.batch_deadline, host_.keep_dead_letter,
-      observer_checkpoint(), host_.report,
+      host_.options.retry, host_.options.batch_deadline, host_.keep_dead_letter, lease_over_,
+      host_.report,
       [this] {
         if (host_.options.close_after_deadline) {
           tasks_.spawn(give_up(CloseReason::ObserverError));
@@ -165,6 +159,7 @@ asio::awaitable<void> Supervisor::release() {
   }
   if (state_ != State::Ours) co_return;
   state_ = State::GivenUp;
+  *lease_over_ = true;
   host_.pacer.remove(lease_.id);
   for (int attempt = 1; attempt <= kReleaseAttemptsMax; ++attempt) {
     const auto released = co_await host_.manager.release(lease_.id, hand_over_to_);
@@ -233,6 +228,11 @@ asio::awaitable<bool> Supervisor::checkpoint(std::string position) {
       lose(change->reason);
       co_return false;
     }
+    if (change->kind == LeaseChange::Kind::Older) {
+      report(Severity::Error, "Checkpoint",
+             "a later batch has been checkpointed already: " + change->reason);
+      co_return true;
+    }
     written(begin);
     co_return true;
   }
@@ -287,52 +287,6 @@ asio::awaitable<void> Supervisor::renew() {
       wanted->second != host_.manager.host()) {
     hand_over_to_ = wanted->second;
     end(CloseReason::LeaseLost);
-  }
-}
-
-/// How observers write a position themselves: from their thread, and wait for it.
-std::function<void(const std::string&)> Supervisor::observer_checkpoint() {
-  return [link = host_.calls.link(), weak = weak_from_this()](const std::string& to) {
-    auto done = std::make_shared<std::promise<std::optional<std::string>>>();
-    auto outcome = done->get_future();
-    const bool sent = link->post([weak, to, done = std::move(done)]() mutable {
-      if (const auto self = weak.lock()) {
-        self->tasks_.spawn(self->checkpoint_for_observer(to, std::move(done)));
-      } else {
-        done->set_value("the lease is not of this host any more");
-      }
-    });
-    if (!sent) refuse_checkpoint("the host has stopped");
-    std::optional<std::string> refusal;
-    try {
-      refusal = outcome.get();
-    } catch (const std::future_error&) {
-      refusal = "the host has stopped";
-    }
-    if (refusal) refuse_checkpoint(*refusal);
-  };
-}
-
-asio::awaitable<void> Supervisor::checkpoint_for_observer(std::string position,
-                                                          CheckpointDone done) {
-  const auto self = shared_from_this();
-  if (state_ != State::Ours) {
-    done->set_value("the lease is not of this host any more");
-    co_return;
-  }
-  const MonotonicTime begin = host_.runtime.now();
-  const auto change = co_await host_.manager.checkpoint(lease_.id, position);
-  if (!change) {
-    done->set_value("the position could not be written: " + change.error().message());
-  } else if (change->lost()) {
-    lose(change->reason);
-    done->set_value("the lease is lost: " + change->reason);
-  } else if (change->kind == LeaseChange::Kind::Older) {
-    done->set_value("a later batch has been checkpointed already: " + change->reason);
-  } else {
-    written(begin);
-    if (feed_loop_) feed_loop_->checkpointed_by_observer();
-    done->set_value(std::nullopt);
   }
 }
 

@@ -2,8 +2,8 @@
 // loop with the renewals, and opens and closes the observer.
 #pragma once
 
+#include <atomic>
 #include <functional>
-#include <future>
 #include <memory>
 #include <optional>
 #include <string>
@@ -75,9 +75,6 @@ class Supervisor : public std::enable_shared_from_this<Supervisor> {
   asio::awaitable<void> replace();
   asio::awaitable<void> release();
   asio::awaitable<bool> checkpoint(std::string position);
-  using CheckpointDone = std::shared_ptr<std::promise<std::optional<std::string>>>;
-  asio::awaitable<void> checkpoint_for_observer(std::string position, CheckpointDone done);
-  std::function<void(const std::string&)> observer_checkpoint();
   void end(CloseReason reason);
   void lose(const std::string& reason);
   void written(MonotonicTime when);
@@ -92,6 +89,8 @@ class Supervisor : public std::enable_shared_from_this<Supervisor> {
   std::optional<CloseReason> close_reason_;  // When somebody asked for the end.
   std::string hand_over_to_;
   bool superseded_ = false;
+  // True once the lease is lost or given up. Shared with calls that are under way.
+  std::shared_ptr<std::atomic<bool>> lease_over_ = std::make_shared<std::atomic<bool>>(false);
   Stop stop_;
   std::optional<Dispatcher> dispatcher_;
   std::optional<FeedLoop> feed_loop_;

@@ -118,7 +118,10 @@ class GroupTest : public ::testing::Test {
         name, feed_options_, options_,
         [this, name] { return std::make_unique<Recorder>(*this, name); },
         [&host](const HealthEvent& event) { host.events.push_back(event); }, host.stats,
-        [&host](const DeadLetter& letter) { host.dead_letters.push_back(letter); }});
+        [this, &host](const DeadLetter& letter) {
+          if (no_room_for_letters_) throw std::runtime_error("no room");
+          host.dead_letters.push_back(letter);
+        }});
     asio::co_spawn(host.runtime->executor(), begin(host), asio::detached);
     host.runtime->post([] {});
     EXPECT_TRUE(within(60s, [&] { return host.started; })) << name << " does not start";
@@ -186,6 +189,7 @@ class GroupTest : public ::testing::Test {
   ChangeFeedOptions feed_options_;
   ChangeFeedHostOptions options_;
   std::function<Outcome(ObserverContext&, const Documents&)> behave_;
+  bool no_room_for_letters_ = false;
   std::vector<Seen> seen_;
   std::map<std::string, std::unique_ptr<Host>> hosts_;
 

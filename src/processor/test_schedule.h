@@ -32,11 +32,13 @@ struct Events {
   std::size_t wrong_clocks = 0;  ///< lives of hosts
   std::size_t stolen = 0;        ///< by hosts that had too little
   std::size_t refusals = 0;      ///< of the sink, to hosts whose epoch was over
+  std::size_t letters_refused = 0;
 
   Events& operator+=(const Events& other) {
-    for (const auto member : {&Events::crashes, &Events::pauses, &Events::stops, &Events::cuts,
-                              &Events::thefts, &Events::splits, &Events::merges, &Events::restarts,
-                              &Events::wrong_clocks, &Events::stolen, &Events::refusals}) {
+    for (const auto member :
+         {&Events::crashes, &Events::pauses, &Events::stops, &Events::cuts, &Events::thefts,
+          &Events::splits, &Events::merges, &Events::restarts, &Events::wrong_clocks,
+          &Events::stolen, &Events::refusals, &Events::letters_refused}) {
       this->*member += other.*member;
     }
     return *this;
@@ -44,9 +46,10 @@ struct Events {
   std::string text() const {
     return fmt::format(
         "{} crashes, {} pauses, {} stops, {} cuts, {} thefts, {} splits, {} merges, {} restarts of "
-        "the servers, {} wrong clocks, {} leases stolen, {} refusals of the sink",
+        "the servers, {} wrong clocks, {} leases stolen, {} refusals of the sink, "
+        "{} dead letters that could not be kept",
         crashes, pauses, stops, cuts, thefts, splits, merges, restarts, wrong_clocks, stolen,
-        refusals);
+        refusals, letters_refused);
   }
 };
 
@@ -139,10 +142,15 @@ class Schedule {
           throw std::runtime_error("the sink knows of a later epoch");
         }
       }
+      const auto rejected = rejected_of(changes, count);
       for (std::size_t i = 0; i < count; ++i) {
+        if (rejected == i) continue;
         schedule_.ledger_.processed(token, context.epoch(), changes[i]);
         schedule_.sink_.write(token, context.epoch(), Ledger::parse(changes[i]));
       }
+      // Before it is known what becomes of the rest, and of what is rejected.
+      if (schedule_.world_.one_in(3)) context.checkpoint();
+      if (rejected) return Outcome::reject({*rejected});
       return Outcome::done_until(count);
     }
     void close(ObserverContext&, CloseReason) override {
@@ -151,6 +159,18 @@ class Schedule {
     }
 
    private:
+    /// Sometimes one of a whole batch; no later change of its key may be done before it is put
+    /// aside.
+    std::optional<std::size_t> rejected_of(const Documents& changes, std::size_t count) {
+      if (!schedule_.trouble_ || count < changes.size() || !schedule_.world_.one_in(20)) return {};
+      const std::size_t chosen = schedule_.world_.below(count);
+      const int key = Ledger::parse(changes[chosen]).key;
+      for (std::size_t i = chosen + 1; i < count; ++i) {
+        if (Ledger::parse(changes[i]).key == key) return {};
+      }
+      return chosen;
+    }
+
     Schedule& schedule_;
     std::string life_;
     bool opened_ = false;
@@ -163,7 +183,7 @@ class Schedule {
     options_.long_poll = !world_.one_in(4);
     feed_.long_poll = world_.one_in(2);
     options_.balancing = world_.one_in(4) ? Balancing::Weighted : Balancing::Equal;
-    switch (world_.below(3)) {
+    switch (world_.below(4)) {
       case 0:
         break;
       case 1:
@@ -171,6 +191,9 @@ class Schedule {
         break;
       case 2:
         options_.checkpoint_frequency.time_interval = milliseconds(world_.below(20'000));
+        break;
+      case 3:
+        options_.checkpoint_frequency.explicit_checkpoint = options_.lanes == 1;
         break;
     }
     if (world_.one_in(2)) {
@@ -214,6 +237,10 @@ class Schedule {
         [this, name = life->name] { return std::make_unique<Observer>(*this, name); },
         HealthMonitor(), life->stats,
         [this](const DeadLetter& letter) {
+          if (trouble_ && world_.one_in(3)) {
+            ++events_.letters_refused;
+            throw std::runtime_error("there is no room for letters");
+          }
           // Put aside is processed, as far as positions go. The epoch is not told.
           ledger_.processed(letter.range + letter.host, ++dead_letters_, letter.document);
           sink_.write(letter.range, 0, Ledger::parse(letter.document));

@@ -106,6 +106,29 @@ TEST_F(PositionsTest, ExplicitlyOnlyTheObserverWrites) {
   }
 }
 
+TEST_F(PositionsTest, ACheckpointDoesNotPassOverWhatIsRejectedAndCouldNotBeKept) {
+  prepare(1);
+  write(2);
+  ChangeFeedHostOptions options = fast();
+  options.checkpoint_frequency.explicit_checkpoint = true;
+  std::atomic<bool> full = true;
+  std::atomic<int> kept = 0;
+  options.dead_letter_callback = [&](const DeadLetter&) {
+    if (full) throw std::runtime_error("there is no room for letters");
+    ++kept;
+  };
+  auto one = host("host-1", options, [](ObserverContext& context, const Documents&) {
+    context.checkpoint();
+    return Outcome::reject({0}, "unwanted");
+  });
+  // The lease is given up, and the batch comes again.
+  ASSERT_TRUE(wait_until([&] { return record_.counts()["d0"] >= 2; }));
+  EXPECT_EQ(position(), "\"0\"");
+  full = false;
+  ASSERT_TRUE(wait_until([&] { return position() == last_of_batches().back(); }));
+  EXPECT_EQ(kept, 1);
+}
+
 TEST_F(PositionsTest, AnOlderPositionIsRefusedAfterANewerOne) {
   prepare(1);
   write(20);
@@ -115,9 +138,8 @@ TEST_F(PositionsTest, AnOlderPositionIsRefusedAfterANewerOne) {
   options.read_ahead = true;
   // The second batch is confirmed while the first one is still kept: by another program, since a
   // context is good for its own call only.
-  std::string refusal;
   std::string newer;
-  auto one = host("host-1", options, [&](ObserverContext& context, const Documents&) -> Outcome {
+  const Behaviour overtaken = [&](ObserverContext& context, const Documents&) -> Outcome {
     if (!newer.empty()) return Outcome::done();
     newer = "\"1000000\"";
     while (!rewrite_lease(lease_id(context.lease_token()), [&](nlohmann::json& lease) {
@@ -125,16 +147,20 @@ TEST_F(PositionsTest, AnOlderPositionIsRefusedAfterANewerOne) {
       return true;
     })) {
     }
-    try {
-      context.checkpoint();
-    } catch (const client::CosmosException& exception) {
-      refusal = exception.what();
-    }
+    context.checkpoint();
     return Outcome::done();
+  };
+  std::vector<std::string> complaints;
+  ChangeFeedProcessorHost one("host-1", *monitored_, *leases_, from_beginning_, options);
+  one.set_health_monitor([&](const HealthEvent& event) {
+    if (event.operation == "Checkpoint") complaints.push_back(event.message);
   });
+  one.register_observer_factory(
+      [&] { return std::make_unique<RecordingObserver>("host-1", record_, overtaken); });
   ASSERT_TRUE(wait_until([&] { return record_.distinct() == 20; }));
-  one->unregister_observers();
-  EXPECT_THAT(refusal, ::testing::HasSubstr("later batch has been checkpointed"));
+  one.unregister_observers();
+  EXPECT_THAT(complaints,
+              ::testing::ElementsAre(::testing::HasSubstr("later batch has been checkpointed")));
   EXPECT_EQ(position(), newer);
 }
 
