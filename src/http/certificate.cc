@@ -92,6 +92,15 @@ bool add_extension(X509* certificate, int nid, const char* value) {
   return extension && X509_add_ext(certificate, extension.get(), -1) == 1;
 }
 
+/// None when it can't be read.
+CertificatePtr read_certificate(std::string_view pem) {
+  const BioPtr bio(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())));
+  CertificatePtr certificate(bio ? PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr)
+                                 : nullptr);
+  ERR_clear_error();
+  return certificate;
+}
+
 template <typename Write>
 std::string pem_text(Write write) {
   BioPtr bio(BIO_new(BIO_s_mem()));
@@ -148,24 +157,37 @@ Result<Certificate> make_self_signed_certificate(const std::vector<std::string>&
   return made;
 }
 
-bool certificate_serves(std::string_view certificate_pem, std::string_view name, UnixSeconds now) {
-  BioPtr bio(BIO_new_mem_buf(certificate_pem.data(), static_cast<int>(certificate_pem.size())));
-  CertificatePtr certificate(bio ? PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr)
-                                 : nullptr);
-  if (!certificate) {
-    ERR_clear_error();
-    return false;
-  }
-  std::time_t at = now;
-  if (X509_cmp_time(X509_get0_notBefore(certificate.get()), &at) >= 0 ||
-      X509_cmp_time(X509_get0_notAfter(certificate.get()), &at) <= 0) {
-    return false;
-  }
+CertificateState certificate_state(std::string_view certificate_pem, std::string_view name,
+                                   UnixSeconds now) {
+  const CertificatePtr certificate = read_certificate(certificate_pem);
+  if (!certificate) return CertificateState::Unreadable;
   const std::string text(name);
-  const bool serves = X509_check_ip_asc(certificate.get(), text.c_str(), 0) == 1 ||
-                      X509_check_host(certificate.get(), text.data(), text.size(), 0, nullptr) == 1;
+  const bool named = X509_check_ip_asc(certificate.get(), text.c_str(), 0) == 1 ||
+                     X509_check_host(certificate.get(), text.data(), text.size(), 0, nullptr) == 1;
   ERR_clear_error();
-  return serves;
+  if (!named) return CertificateState::OtherName;
+  std::time_t at = now;
+  // 0 is an error: a time that can't be understood.
+  const int begin = X509_cmp_time(X509_get0_notBefore(certificate.get()), &at);
+  const int end = X509_cmp_time(X509_get0_notAfter(certificate.get()), &at);
+  ERR_clear_error();
+  if (begin == 0 || end == 0) return CertificateState::Unreadable;
+  if (end < 0) return CertificateState::Expired;
+  return begin > 0 ? CertificateState::NotYetValid : CertificateState::Valid;
+}
+
+bool certificate_serves(std::string_view certificate_pem, std::string_view name, UnixSeconds now) {
+  return certificate_state(certificate_pem, name, now) == CertificateState::Valid;
+}
+
+bool belong_together(const Certificate& certificate) {
+  const CertificatePtr parsed = read_certificate(certificate.certificate_pem);
+  const BioPtr bio(
+      BIO_new_mem_buf(certificate.key_pem.data(), static_cast<int>(certificate.key_pem.size())));
+  const KeyPtr key(bio ? PEM_read_bio_PrivateKey(bio.get(), nullptr, nullptr, nullptr) : nullptr);
+  const bool together = parsed && key && X509_check_private_key(parsed.get(), key.get()) == 1;
+  ERR_clear_error();
+  return together;
 }
 
 }  // namespace orrery::http

@@ -19,7 +19,19 @@ struct Certificate {
 Result<Certificate> make_self_signed_certificate(const std::vector<std::string>& extra_names,
                                                  UnixSeconds now);
 
+/// What a certificate is worth at a time, for a name.
+enum class CertificateState {
+  Valid,
+  NotYetValid,  ///< of later than that time; the name is right
+  Expired,
+  OtherName,
+  Unreadable,
+};
+CertificateState certificate_state(std::string_view certificate_pem, std::string_view name,
+                                   UnixSeconds now);
 /// Whether the certificate is valid at `now` and for `name`.
 bool certificate_serves(std::string_view certificate_pem, std::string_view name, UnixSeconds now);
+/// Whether the certificate was made with this private key.
+bool belong_together(const Certificate& certificate);
 
 }  // namespace orrery::http

@@ -46,6 +46,24 @@ TEST_F(CertificateTest, ServesFromADayAgoForTenYears) {
   EXPECT_FALSE(serves("localhost", kNow + 3651 * kDay));
 }
 
+TEST_F(CertificateTest, SaysWhyItDoesNotServe) {
+  const auto state = [&](std::string_view name, UnixSeconds now) {
+    return certificate_state(made.certificate_pem, name, now);
+  };
+  EXPECT_EQ(state("localhost", kNow), CertificateState::Valid);
+  EXPECT_EQ(state("localhost", kNow - 10 * kDay), CertificateState::NotYetValid);
+  EXPECT_EQ(state("localhost", kNow + 3651 * kDay), CertificateState::Expired);
+  EXPECT_EQ(state("example.com", kNow - 10 * kDay), CertificateState::OtherName);
+  EXPECT_EQ(certificate_state("", "localhost", kNow), CertificateState::Unreadable);
+}
+
+TEST_F(CertificateTest, BelongsToItsOwnKeyOnly) {
+  EXPECT_TRUE(belong_together(made));
+  const auto other = make_self_signed_certificate({}, kNow).value();
+  EXPECT_FALSE(belong_together({made.certificate_pem, other.key_pem}));
+  EXPECT_FALSE(belong_together({made.certificate_pem, ""}));
+}
+
 TEST_F(CertificateTest, IsItsOwnTrustAnchor) {
   std::unique_ptr<BIO, decltype(&BIO_free)> bio(
       BIO_new_mem_buf(made.certificate_pem.data(), static_cast<int>(made.certificate_pem.size())),
