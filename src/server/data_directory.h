@@ -14,10 +14,12 @@ namespace orrery::server {
 /// Holds the directory for one server process; removes it at the end if it is ephemeral.
 class DataDirectory {
  public:
-  /// Makes the directory if need be and locks it. Unavailable, naming the holder, when another
-  /// server has it.
+  /// Makes the directory if need be, for its owner only, and locks it. Unavailable, naming the
+  /// holder, when another server has it; or when it holds files of somebody else and no data of a
+  /// server.
   static Result<std::unique_ptr<DataDirectory>> open(const std::filesystem::path& path);
-  /// A new directory for temporary files, removed by the destructor.
+  /// A new directory for temporary files, removed by the destructor. Those of servers that were
+  /// killed are removed first.
   static Result<std::unique_ptr<DataDirectory>> make_ephemeral();
   ~DataDirectory();
 
@@ -26,19 +28,19 @@ class DataDirectory {
   /// What a second server is told about this one.
   void describe_holder(const std::string& endpoint) const;
 
-  /// The self-signed certificate kept here; made anew when it does not serve `host` or has expired.
+  /// The self-signed certificate kept here, or for ephemeral ones in the user's cache. See
+  /// keep_certificate().
   Result<http::Certificate> certificate(const std::string& host, UnixSeconds now) const;
 
   DataDirectory(const DataDirectory&) = delete;
   DataDirectory& operator=(const DataDirectory&) = delete;
 
  private:
-  DataDirectory(std::filesystem::path path, int lock, bool ephemeral)
-      : path_(std::move(path)), lock_(lock), ephemeral_(ephemeral) {}
+  DataDirectory(std::filesystem::path path, int lock) : path_(std::move(path)), lock_(lock) {}
 
   std::filesystem::path path_;
   int lock_;
-  bool ephemeral_;
+  bool ephemeral_ = false;
 };
 
 /// The whole file. Unavailable with its name when it cannot be read.
