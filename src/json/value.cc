@@ -1,9 +1,9 @@
 #include "json/value.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
-#include <cstdio>
 #include <cstdlib>
 #include <limits>
 
@@ -137,12 +137,24 @@ void append_number(std::string& out, Number number) {
     out += '0';
     return;
   }
-  char digits[32];
-  int size = std::snprintf(digits, sizeof digits, "%.15g", number.real);
-  double again = 0;
-  std::from_chars(digits, digits + size, again);
-  if (again != number.real) size = std::snprintf(digits, sizeof digits, "%.17g", number.real);
-  out.append(digits, static_cast<std::size_t>(size));
+  constexpr int kFixedDigitsMax = 15;
+  constexpr int kFixedExponentMin = -4;
+  std::array<char, 32> text;
+  char* const end = text.data() + text.size();
+  const auto written = std::to_chars(text.data(), end, number.real, std::chars_format::scientific);
+  const std::string_view scientific(text.data(), written.ptr);
+  const std::size_t e = scientific.find('e');
+  const auto digits = static_cast<int>(
+      std::ranges::count_if(scientific.substr(0, e), [](char c) { return c >= '0' && c <= '9'; }));
+  int exponent = 0;
+  std::from_chars(scientific.data() + e + (scientific[e + 1] == '+' ? 2 : 1), written.ptr,
+                  exponent);
+  if (exponent < kFixedExponentMin || exponent >= std::max(kFixedDigitsMax, digits)) {
+    out += scientific;
+    return;
+  }
+  const auto fixed = std::to_chars(text.data(), end, number.real, std::chars_format::fixed);
+  out.append(text.data(), fixed.ptr);
 }
 
 std::string_view unquoted(std::string_view quoted, std::string& buffer) {

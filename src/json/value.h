@@ -197,8 +197,9 @@ class Reader {
   bool is_object_;
 };
 
-/// Appends a finite number as the service prints it: an integer as such, a double with 15 digits if
-/// they tell it, else with 17, no point where it is integral and below 1e15.
+/// Appends a finite number: an integer as such, a double with the fewest digits that read back as
+/// the same double. Without an exponent from 1e-4 up to what 15 digits, or its own if they are
+/// more, can tell; else as 1e+15, 5e-324.
 void append_number(std::string& out, Number number);
 
 }  // namespace orrery::json

@@ -205,11 +205,20 @@ TEST(Value, UndefinedIsNeverWritten) {
   EXPECT_EQ(value.to_text(), R"({"b":[null]})");
 }
 
-TEST(Value, NumbersPrintAsTheServicePrintsThem) {
+TEST(Value, NumbersPrintWithTheFewestDigitsThatTellThem) {
   const auto print = [](double number) { return Value::number(number).to_text(); };
   EXPECT_EQ(print(2.5), "2.5");
   EXPECT_EQ(print(0.1 + 0.2), "0.30000000000000004");
   EXPECT_EQ(print(0.1), "0.1");
+  EXPECT_EQ(print(1.0 / 3), "0.3333333333333333");
+  EXPECT_EQ(print(-2.0 / 3), "-0.6666666666666666");
+  EXPECT_EQ(print(5019.9999999999909), "5019.999999999991");
+  EXPECT_EQ(print(0.0001), "0.0001");
+  EXPECT_EQ(print(0.00012345), "0.00012345");
+  EXPECT_EQ(print(0.00001), "1e-05");
+  EXPECT_EQ(print(1234567890123456.0), "1234567890123456");
+  EXPECT_EQ(print(1000000000000000.5), "1000000000000000.5");
+  EXPECT_EQ(print(12345678901234567890.0), "1.2345678901234567e+19");
   EXPECT_EQ(print(1.7976931348623157e308), "1.7976931348623157e+308");
   EXPECT_EQ(print(18446744073709551615.0), "1.8446744073709552e+19");
   EXPECT_EQ(print(-0.0), "0");
@@ -217,7 +226,7 @@ TEST(Value, NumbersPrintAsTheServicePrintsThem) {
   EXPECT_EQ(print(999999999999999), "999999999999999");
   EXPECT_EQ(print(1e15), "1e+15");
   EXPECT_EQ(print(1e-7), "1e-07");
-  EXPECT_EQ(print(5e-324), "4.94065645841247e-324");
+  EXPECT_EQ(print(5e-324), "5e-324");
   EXPECT_EQ(print(std::nan("")), "null");
   EXPECT_EQ(print(-INFINITY), "null");
   EXPECT_EQ(Value::number(INT64_MIN).to_text(), "-9223372036854775808");

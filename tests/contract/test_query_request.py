@@ -159,6 +159,17 @@ def test_where_parameters_may_stand(spread):
         queries.send(spread, "SELECT TOP @n c.id FROM c", {"n": value}).expect(400)
 
 
+# ── Numbers ─────────────────────────────────────────────────────────────────────────────────────────
+
+@pytest.mark.parametrize("expression, text", [
+    ("1/3", "0.3333333333333333"), ("-2/3", "-0.6666666666666666"), ("0.1 + 0.2", "0.30000000000000004"), ("5019.9999999999909 * 1", "5019.999999999991"),
+    ("10/4", "2.5"), ("6/3", "2"), ("1e15 * 1.0", "1e+15"), ("9223372036854775807 + 1", "9.223372036854776e+18"), ("1/10000000", "1e-07"), ("PI()", "3.141592653589793"),
+    ("5e-324 * 1", "5e-324"), ("ToString(1/3)", '"0.3333333333333333"')])
+def test_computed_numbers_have_no_more_digits_than_they_need(container, expression, text):
+    page = queries.send(container, f"SELECT VALUE {expression}").expect(200)
+    assert page.body.decode() == f'{{"_rid":"{container.rid}","Documents":[{text}],"_count":1}}'
+
+
 # ── Where it runs ───────────────────────────────────────────────────────────────────────────────────
 
 @pytest.mark.parametrize("key", list(cf.EPKS))
