@@ -469,6 +469,9 @@ class Binder {
     }
     ORRERY_TRY(const bool all_constant, bind_all(call.arguments));
     append_hidden_argument(call, context_.sources, document_, context_.settings);
+    if (const auto message = unknown_distance_function(call)) {
+      return text_error(text_, expression.span, "", *message);
+    }
     return all_constant && call.function->kind != Function::Kind::PerRow;
   }
 

@@ -5,8 +5,11 @@
 #include <string>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "query/functions.h"
 #include "query/lexer.h"
+#include "query/vector.h"
 
 namespace orrery::query {
 namespace {
@@ -55,13 +58,22 @@ json::Value vector_policy_of(const Call& call, const Sources& sources, std::size
   return {};
 }
 
+/// What a constant object says of it; undefined when it says nothing.
+json::Value distance_function_in(const Expression& argument) {
+  const auto* literal = std::get_if<Literal>(&argument.node);
+  return literal == nullptr ? json::Value() : literal->value.member("distanceFunction");
+}
+
+std::optional<DistanceFunction> function_named(const json::Value& name) {
+  std::string buffer;
+  return name.is_string() ? find_distance_function(name.as_string(buffer)) : std::nullopt;
+}
+
 /// Whether the argument is an object that says so; nothing when it says nothing.
 std::optional<bool> names_euclidean(const Expression& argument) {
-  const auto* literal = std::get_if<Literal>(&argument.node);
-  if (literal == nullptr) return std::nullopt;
-  const json::Value name = literal->value.member("distanceFunction");
-  if (!name.is_string()) return std::nullopt;
-  return name.is_string("euclidean");
+  const auto function = function_named(distance_function_in(argument));
+  if (!function) return std::nullopt;
+  return *function == DistanceFunction::Euclidean;
 }
 
 }  // namespace
@@ -82,6 +94,17 @@ void append_hidden_argument(Call& call, const Sources& sources, std::size_t docu
       break;
   }
   call.arguments.push_back(std::make_unique<Expression>(call.name_span, Literal{std::move(value)}));
+}
+
+std::optional<std::string> unknown_distance_function(const Call& call) {
+  if (call.function->hidden != Function::Hidden::VectorPolicy) return std::nullopt;
+  // The last argument is the policy.
+  if (call.arguments.size() <= kOptions + 1) return std::nullopt;
+  const json::Value name = distance_function_in(*call.arguments[kOptions]);
+  if (name.is_undefined() || function_named(name)) return std::nullopt;
+  return fmt::format(
+      "The distanceFunction of {} must be 'cosine', 'dotproduct' or 'euclidean', but is {}.",
+      call.name, name.to_text());
 }
 
 bool is_score(const Expression& expression) {

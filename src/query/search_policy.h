@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
+#include <string>
 
 #include "query/ast.h"
 #include "query/bind.h"
@@ -13,6 +15,10 @@ namespace orrery::query {
 /// the path of the document, source `document`, that is an argument. Null settings: none.
 void append_hidden_argument(Call& call, const Sources& sources, std::size_t document,
                             const Settings* settings);
+
+/// What is wrong with the constant options of a bound call of VectorDistance or _VectorScore: they
+/// name a distance function that there is not. Nothing where that is not so.
+std::optional<std::string> unknown_distance_function(const Call& call);
 
 /// Whether the expression, not bound yet, is a score that can be ordered by.
 bool is_score(const Expression& expression);

@@ -8,6 +8,8 @@
 #include <string>
 #include <utility>
 
+#include "base/header_name.h"
+
 namespace orrery::query {
 namespace {
 
@@ -92,16 +94,17 @@ float dot_product(std::span<const float> a, std::span<const float> b) {
 }  // namespace
 
 std::optional<DistanceFunction> find_distance_function(std::string_view name) {
-  if (name == "cosine") return DistanceFunction::Cosine;
-  if (name == "dotproduct") return DistanceFunction::DotProduct;
-  if (name == "euclidean") return DistanceFunction::Euclidean;
+  if (equal_ignoring_case(name, "cosine")) return DistanceFunction::Cosine;
+  if (equal_ignoring_case(name, "dotproduct")) return DistanceFunction::DotProduct;
+  if (equal_ignoring_case(name, "euclidean")) return DistanceFunction::Euclidean;
   return std::nullopt;
 }
 
 std::optional<VectorDataType> find_vector_data_type(std::string_view name) {
-  if (name == "float32" || name == "float16") return VectorDataType::Float32;
-  if (name == "int8") return VectorDataType::Int8;
-  if (name == "uint8") return VectorDataType::UInt8;
+  const auto is = [&](std::string_view known) { return equal_ignoring_case(name, known); };
+  if (is("float32") || is("float16")) return VectorDataType::Float32;
+  if (is("int8")) return VectorDataType::Int8;
+  if (is("uint8")) return VectorDataType::UInt8;
   return std::nullopt;
 }
 

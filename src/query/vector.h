@@ -17,12 +17,11 @@ enum class DistanceFunction : std::uint8_t {
   DotProduct,  ///< larger is more similar
   Euclidean,   ///< smaller is more similar
 };
-/// As policies write them: cosine, dotproduct, euclidean.
+/// cosine, dotproduct or euclidean, in any case: clients write dotProduct, too.
 std::optional<DistanceFunction> find_distance_function(std::string_view name);
 
 enum class VectorDataType : std::uint8_t { Float32, Int8, UInt8 };
-/// As policies write them: float32, int8, uint8; and float16, whose numbers are read like those of
-/// float32.
+/// float32, int8 or uint8, in any case; and float16, whose numbers are read like those of float32.
 std::optional<VectorDataType> find_vector_data_type(std::string_view name);
 
 /// What a policy says of a path's vectors, and the options of VectorDistance.

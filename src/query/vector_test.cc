@@ -82,6 +82,17 @@ TEST(Vector, DistanceIsTheCosineUnlessSomethingElseIsSaid) {
   EXPECT_EQ(distance("[1,2]", "[4,6]", R"({"distanceFunction":"euclidean"})"), "5");
 }
 
+TEST(Vector, DistanceFunctionsAndTypesAreNamedInAnyCase) {
+  for (const auto dot : {"dotproduct", "dotProduct", "DotProduct", "DOTPRODUCT"}) {
+    EXPECT_EQ(find_distance_function(dot), DistanceFunction::DotProduct);
+  }
+  EXPECT_EQ(find_distance_function("Cosine"), DistanceFunction::Cosine);
+  EXPECT_EQ(find_distance_function("EUCLIDEAN"), DistanceFunction::Euclidean);
+  EXPECT_EQ(find_distance_function("dot product"), std::nullopt);
+  EXPECT_EQ(find_vector_data_type("Float32"), VectorDataType::Float32);
+  EXPECT_EQ(find_vector_data_type("UINT8"), VectorDataType::UInt8);
+}
+
 TEST(Vector, OptionsGoBeforeThePolicy) {
   constexpr std::string_view kPolicy = R"({"distanceFunction":"euclidean","dataType":"int8"})";
   EXPECT_EQ(said("VECTORDISTANCE", {"[1,2]", "[4,6]", kPolicy}), "5");

@@ -207,3 +207,20 @@ def test_after_a_split_both_ranges_have_an_index(db):
     assert len(json.loads(unquote(page[queries.EXPLAIN]))["ranges"]) == 2
     found = {row["id"] for row in page.json["Documents"]} & {row["id"] for row in exact}
     assert len(found) >= 9
+
+
+@pytest.mark.parametrize("name", ["dotproduct", "dotProduct", "DotProduct", "Cosine", "COSINE", "Euclidean", "euclidean"])
+def test_distance_functions_are_named_in_any_case(container, name):
+    for number, vector in enumerate([[1, 0], [0, 3], [5, 5], [0, 1]]):
+        container.create({"id": str(number), "pk": "a", "v": vector}).expect(201)
+    best = {"dotproduct": ["2", "1"], "cosine": ["1", "3"], "euclidean": ["3", "0"]}[name.lower()]
+    text = f"SELECT TOP 2 VALUE c.id FROM c ORDER BY VectorDistance(c.v, [0, 1], true, {{distanceFunction: '{name}'}})"
+    assert queries.rows(container, text) == best
+
+
+@pytest.mark.parametrize("name", ["manhattan", "", "dot product", 7, None])
+def test_an_unknown_distance_function_is_400(container, name):
+    text = "SELECT TOP 2 VALUE c.id FROM c ORDER BY VectorDistance(c.v, [0, 1], true, @options)"
+    response = queries.send(container, text, {"options": {"distanceFunction": name}})
+    assert "must be 'cosine', 'dotproduct' or 'euclidean'" in queries.error_of(response)[3]
+    queries.plan(container, text, {"options": {"distanceFunction": name}}).expect(400)
