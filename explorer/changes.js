@@ -7,6 +7,7 @@ import { SYSTEM } from "./editor.js";
 import { routeTo } from "./route.js";
 
 const ROWS_MAX = 500;
+const PENDING_MAX = 4 * ROWS_MAX; // while no frame is drawn
 const BODY_MAX = 400;
 const SAY_MS = 3000;
 const ROW_WITHOUT = new Set([...SYSTEM, "id"]);
@@ -18,11 +19,12 @@ export class ChangesTab {
   #app;
   #route;
   #feed;
-  #rows = [];
+  #rows = []; // the newest that came, newest first
   #latest = new Map(); // the last item of each document, by #nameOf, of those in rows
   #pending = [];
   #unsaid = 0;
   #seen = 0;
+  #arrivals = 0;
   #frame = 0;
   #said = 0;
   #sayTimer;
@@ -160,21 +162,31 @@ export class ChangesTab {
   // ── The rows ──────────────────────────────────────────────────────────────────────────────────
 
   #take(items) {
+    for (const item of items) this.#pending.push({ ...item, arrival: this.#arrivals++ });
     this.#seen += items.length;
-    this.#pending.push(...items);
-    if (this.#pending.length > ROWS_MAX) this.#pending.splice(0, this.#pending.length - ROWS_MAX);
+    if (this.#pending.length > PENDING_MAX) this.#pending = newestFirst(this.#pending).slice(0, ROWS_MAX);
     this.#unsaid += items.length;
     this.#soon();
   }
+  /**
+   * Puts those that wait among the rows. Ranges are read independently, so a range that is still far behind brings older
+   * changes than those that stand there: they go below them, or are left out when there is no room.
+   */
   #flush() {
-    // Ranges answer one after the other; side by side their changes are in the order of time. Within a range they were already.
-    const fresh = this.#pending.splice(0).sort((a, b) => a.time - b.time).map((item) => this.#row(item));
-    this.#rows.unshift(...fresh.slice().reverse());
-    this.#list.prepend(...fresh.map((row) => row.element).reverse());
-    for (const row of this.#rows.splice(ROWS_MAX)) {
+    const shown = newestFirst([...this.#rows.map(({ item }) => item), ...this.#pending.splice(0)]).slice(0, ROWS_MAX);
+    const rows = new Map(this.#rows.map((row) => [row.item, row]));
+    let below = null;
+    // From the oldest on: a version finds the one before it in #latest.
+    this.#rows = shown.reverse().map((item) => {
+      const row = rows.get(item) ?? this.#row(item);
+      if (!rows.delete(item)) this.#list.insertBefore(row.element, below);
+      below = row.element;
+      return row;
+    }).reverse();
+    for (const [item, row] of rows) {
       row.element.remove();
-      const name = this.#nameOf(row.item);
-      if (this.#latest.get(name) === row.item) this.#latest.delete(name);
+      const name = this.#nameOf(item);
+      if (this.#latest.get(name) === item) this.#latest.delete(name);
     }
     this.#say();
   }
@@ -239,6 +251,11 @@ export class ChangesTab {
   #keyOf(item) {
     return this.#paths.length ? partitionKeyOf(item.current, this.#paths) : undefined;
   }
+}
+
+/** By time, then LSN; those of one transaction as they came. Of a range that is the order of its feed. */
+function newestFirst(items) {
+  return items.sort((a, b) => b.time - a.time || b.lsn - a.lsn || b.arrival - a.arrival);
 }
 
 const compactKey = (key) => Object.entries(key).map(([name, value]) => `${name}: ${JSON.stringify(value)}`).join(", ");
