@@ -8,11 +8,16 @@ import { Editor, SYSTEM } from "./editor.js";
 const PAGE = 50;
 const SNIPPET_MAX = 240;
 
+/** How many documents the ranges have, or the one that is named. */
+const countOf = (statistics = [], range) => statistics.filter(({ id }) => range === undefined || id === range)
+  .reduce((sum, { documentCount }) => sum + documentCount, 0);
+
 export class DocumentsTab {
   #app;
   #route;
   #paths;
   #list = h("ul.documents", { "aria-label": "Documents" });
+  #count = h("span.count");
   #paging = h("nav.paging", { "aria-label": "Pages" });
   #beside = h("div.beside", { hidden: true });
   #editor;
@@ -25,14 +30,12 @@ export class DocumentsTab {
     this.#route = route;
     this.#container = container;
     this.#paths = container.partitionKey?.systemKey ? [] : container.partitionKey?.paths ?? [];
-    const total = (container.statistics ?? []).filter((s) => route.range === undefined || s.id === route.range)
-      .reduce((sum, s) => sum + s.documentCount, 0);
     const range = h("select", { "aria-label": "Range", onchange: () => app.go({ ...this.#base(), range: range.value }) },
       h("option", { value: "" }, "All ranges"),
       ranges.map((r) => h("option", { value: r.id, selected: r.id === route.range }, `Range ${r.id}`)));
     this.element = h("div.documents-tab", {},
       h("div.listing", {},
-        h("div.toolbar", {}, range, h("span.count", {}, plural(total, "document")), h("span.grow"),
+        h("div.toolbar", {}, range, this.#count, h("span.grow"),
           h("button", { type: "button", onclick: () => this.refresh(), title: "Read again (r)" }, icon("refresh"), h("span.wide", {}, "Refresh")),
           h("button.primary", { type: "button", onclick: () => this.create(), title: "New document (n)" }, icon("plus"), "New", h("span.wide", {}, " document"))),
         this.#list, this.#paging),
@@ -84,10 +87,15 @@ export class DocumentsTab {
     this.#list.setAttribute("aria-busy", "true");
     try {
       const { db, coll, range } = this.#route;
-      const page = await this.#app.client.documents(db, coll,
-        { rangeId: range, continuation: this.#starts.at(-1), count: PAGE });
+      const [page, container] = await Promise.all([
+        this.#app.client.documents(db, coll, { rangeId: range, continuation: this.#starts.at(-1), count: PAGE }),
+        this.#app.client.container(db, coll)]);
       if (turn !== this.#turn) return;
-      this.#show(member(parse(page.text), "Documents").items, page.continuation);
+      const documents = member(parse(page.text), "Documents").items;
+      // A list of one page is counted itself: the server's figure is of another moment.
+      this.#count.textContent = plural(this.#starts.length === 1 && !page.continuation ? documents.length
+        : countOf(container.statistics, range), "document");
+      this.#show(documents, page.continuation);
     } catch (error) {
       this.#app.report("The documents could not be read.", error);
     } finally {

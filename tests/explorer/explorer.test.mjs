@@ -184,6 +184,27 @@ describe("documents", () => {
     assert.equal((await page.$$(".document")).length, 50);
   });
 
+  story("are counted anew with every reading, of all ranges or of one", async () => {
+    const { db, coll } = await container({}, { "x-ms-offer-throughput": "11000" });
+    const page = await visit(`#/${db}/${coll}`);
+    await shown(page, ".toolbar .count", "0 documents");
+    for (const id of ["x", "y"]) await rest.upsert(db, coll, { id, pk: id });
+    await press(page, ".toolbar button", "Refresh");
+    await shown(page, ".document", "y");
+    assert.equal(await textOf(page, ".toolbar .count"), "2 documents");
+    for (let i = 0; i < 58; i++) await rest.upsert(db, coll, { id: `i${i}`, pk: `k${i}` });
+    await press(page, ".toolbar button", "Refresh");
+    await shown(page, ".paging", "Page 1");
+    assert.equal(await textOf(page, ".toolbar .count"), "60 documents");
+    let sum = 0;
+    for (const range of ["0", "1"]) {
+      const one = await visit(`#/${db}/${coll}?range=${range}`);
+      await shown(one, ".document");
+      sum += Number(/^\d+/.exec(await textOf(one, ".toolbar .count"))[0]);
+    }
+    assert.equal(sum, 60);
+  });
+
   story("are created, changed and deleted", async () => {
     const { db, coll } = await container();
     const page = await visit(`#/${db}/${coll}`);
