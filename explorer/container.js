@@ -94,9 +94,26 @@ export class ContainerPage {
 function place(epk, version) {
   if (epk === "") return 0;
   if (epk === "FF") return 1;
-  // Hash version 1 begins with an encoded 32-bit number, 05 C1 and then its digits.
-  if (version === 1) return Math.min(1, Math.max(0, (parseInt(epk.slice(2, 10).padEnd(8, "0"), 16) - 0xc1800000) / (0xc1efffff - 0xc1800000)));
+  if (version === 1) return numberOf(epk) / 0xffffffff;
   return parseInt(epk.slice(0, 8).padEnd(8, "0"), 16) / 0x40000000;
+}
+
+/**
+ * The 32-bit hash that an EPK of version 1 begins with: the tag 05 and a double whose sign bit is turned, as one byte and
+ * then groups of seven bits, each in the high bits of a byte whose low bit says that more follow (src/protocol/epk.cc).
+ */
+function numberOf(epk) {
+  const bytes = epk.match(/../g).slice(1).map((byte) => parseInt(byte, 16));
+  let bits = BigInt(bytes[0]) << 56n;
+  let shift = 49n;
+  for (const byte of bytes.slice(1)) {
+    bits |= BigInt(byte >> 1) << shift;
+    shift -= 7n;
+    if (!(byte & 1)) break;
+  }
+  const view = new DataView(new ArrayBuffer(8));
+  view.setBigUint64(0, bits ^ (1n << 63n));
+  return view.getFloat64(0);
 }
 
 class RangesTab {

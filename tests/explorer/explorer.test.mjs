@@ -146,6 +146,25 @@ describe("databases and containers", () => {
     assert.match(await textOf(page, "dialog .error .detail"), /Status 409 · activity/);
   });
 
+  story("the key space is drawn as it is shared, with either version of the hash", async () => {
+    for (const version of [1, 2]) {
+      const partitionKey = { paths: ["/pk"], kind: "Hash", version };
+      const { db, coll } = await container({ partitionKey }, { "x-ms-offer-throughput": "13000" });
+      const page = await visit(`#/${db}/${coll}/ranges`);
+      await shown(page, "main", "3 ranges");
+      const shares = async () => {
+        const widths = await page.$$eval(".keyspace span", (parts) => parts.map((part) => part.getBoundingClientRect().width));
+        const all = widths.reduce((sum, width) => sum + width, 0);
+        return widths.map((width) => Math.round(100 * width / all));
+      };
+      assert.deepEqual(await shares(), [33, 33, 33], `version ${version}`);
+      await rest.split(db, coll, "1");
+      await page.keyboard.press("r");
+      await shown(page, "main", "4 ranges");
+      assert.deepEqual(await shares(), [33, 17, 17, 33], `version ${version}`);
+    }
+  });
+
   story("ranges are listed and lead to their documents", async () => {
     const { db, coll } = await container({}, { "x-ms-offer-throughput": "11000" });
     const documents = Array.from({ length: 8 }, (_, i) => ({ id: `i${i}`, pk: `k${i}` }));
