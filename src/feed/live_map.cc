@@ -44,10 +44,11 @@ std::uint64_t read_number(const std::string& bytes, std::size_t& at) {
 /// an earlier place of the same transaction: that is allowed, since a reader seeks to it and finds
 /// what is at or after it.
 std::uint64_t pack(LogPosition position) {
-  return position.lsn.value << 16 | std::min(position.index, LiveMap::kIndexMax);
+  return position.lsn.value << LiveMap::kIndexBits | std::min(position.index, LiveMap::kIndexMax);
 }
 LogPosition unpack(std::uint64_t packed) {
-  return {Lsn{packed >> 16}, static_cast<std::uint32_t>(packed & LiveMap::kIndexMax)};
+  return {Lsn{packed >> LiveMap::kIndexBits},
+          static_cast<std::uint32_t>(packed & LiveMap::kIndexMax)};
 }
 
 }  // namespace
@@ -173,10 +174,9 @@ Result<> LiveMaps::build(PartitionNumber partition) {
     ORRERY_TRY(const auto head, head_in(snapshot, partition));
     // What has come since may be little beside all documents; then only that is looked at. But a
     // map that names mostly what is dead by now is made anew.
-    const bool extendable =
-        before && before->head() <= head.lsn &&
-        before->count() < head.documents * 2 + limits_.new_lsns_min &&
-        (head.lsn.value - before->head().value) * kDeadStepCost < head.documents;
+    const bool extendable = before && before->head() <= head.lsn &&
+                            before->count() < head.documents * 2 + limits_.new_lsns_min &&
+                            head.lsns_above(before->head()) * kDeadStepCost < head.documents;
     return extendable ? extend(snapshot, partition, head, *before)
                       : build_whole(snapshot, partition, head);
   };

@@ -31,8 +31,10 @@ namespace orrery::feed {
 /// Immutable, and small: one to two bytes for each position.
 class LiveMap {
  public:
-  /// Higher places in a transaction are not told from this one: beyond it one steps.
-  static constexpr std::uint32_t kIndexMax = 0xFFFF;
+  /// Higher places in a transaction are not told from this one: beyond it one steps. LSNs have 53
+  /// bits at the most, so that a position is one number of 64.
+  static constexpr int kIndexBits = 11;
+  static constexpr std::uint32_t kIndexMax = (1 << kIndexBits) - 1;
 
   /// Collects positions in ascending order.
   class Builder {

@@ -157,6 +157,25 @@ void settle_indexes(storage::Head& head, std::span<const CopyOutcome* const> par
   }
 }
 
+/// The gaps of either. Where they differ a position is inside of one if it is for either parent.
+storage::LsnGaps joined(const storage::LsnGaps& left, const storage::LsnGaps& right) {
+  if (!left || !right) return left ? left : right;
+  std::vector<storage::LsnGap> gaps = *left;
+  for (const storage::LsnGap& gap : *right) {
+    const auto known = std::ranges::find(gaps, gap.resumed, &storage::LsnGap::resumed);
+    if (known == gaps.end()) {
+      gaps.push_back(gap);
+    } else {
+      known->ended = std::min(known->ended, gap.ended);
+    }
+  }
+  std::ranges::sort(gaps, {}, &storage::LsnGap::resumed);
+  if (gaps.size() > storage::kLsnGapsMax) {
+    gaps.erase(gaps.begin(), gaps.end() - storage::kLsnGapsMax);
+  }
+  return std::make_shared<const std::vector<storage::LsnGap>>(std::move(gaps));
+}
+
 void settle(storage::Head& head, bool expiry_incomplete) {
   using Expiry = storage::Keeping::Expiry;
   // Documents are numbered by the range that makes them, and this one is new.
@@ -194,6 +213,7 @@ storage::Head head_of_merged(const CopyOutcome& left, const CopyOutcome& right,
   head.text_bytes = from_left.text_bytes + from_right.text_bytes;
   head.history_bytes = from_left.history_bytes + from_right.history_bytes;
   head.merged_at = head.lsn;
+  head.gaps = joined(left.head.gaps, right.head.gaps);
   head.is_reordered = true;
   head.index_bound =
       std::max({storage::Head().index_bound, from_left.index_bound, from_right.index_bound});

@@ -568,6 +568,29 @@ TEST(CopyHeadsTest, PartsThatSayTheSameAreOne) {
   EXPECT_EQ(head_of_merged(left, right, Epk{"m"}).history, nullptr);
 }
 
+TEST(CopyHeadsTest, GapsGoOnToThePartsAndToAMergedRange) {
+  CopyOutcome left, right;
+  left.targets.resize(1);
+  right.targets.resize(1);
+  left.head.lsn = Lsn{10};
+  right.head.lsn = Lsn{20};
+  for (storage::Head* head : {&left.head, &right.head}) {
+    head->resume_at(Lsn{1'000});
+    head->lsn = Lsn{head == &left.head ? 1'007u : 1'002u};
+    head->resume_at(Lsn{5'000});
+  }
+  const auto merged = head_of_merged(left, right, Epk{"m"});
+  using storage::LsnGap;
+  EXPECT_THAT(*merged.gaps,
+              ElementsAre(LsnGap{Lsn{10}, Lsn{1'000}}, LsnGap{Lsn{1'002}, Lsn{5'000}}));
+  CopyOutcome parent;
+  parent.head = merged;
+  parent.targets.resize(1);
+  EXPECT_EQ(*head_of_part(parent, 0).gaps, *merged.gaps);
+  left.head.gaps = nullptr;
+  EXPECT_EQ(*head_of_merged(left, right, Epk{"m"}).gaps, *right.head.gaps);
+}
+
 TEST(CopyHeadsTest, AMergedHeadIsTheHigherOfTheTwo) {
   CopyOutcome left, right;
   left.targets.resize(1);

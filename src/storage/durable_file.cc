@@ -25,6 +25,11 @@ bool write_all(int file, std::string_view text) {
 }  // namespace
 
 Result<> write_durably(const std::filesystem::path& path, std::string_view text) {
+  return write_durably(path, [text](const std::filesystem::path&) { return std::string(text); });
+}
+
+Result<> write_durably(const std::filesystem::path& path,
+                       const std::function<std::string(const std::filesystem::path&)>& make) {
   const std::string draft = path.string() + ".new";
   const auto failed = [&] {
     return Error(ErrorCode::Unavailable,
@@ -32,7 +37,7 @@ Result<> write_durably(const std::filesystem::path& path, std::string_view text)
   };
   const int file = ::open(draft.c_str(), O_CREAT | O_WRONLY | O_TRUNC | O_CLOEXEC, 0600);
   if (file < 0) return failed();
-  const bool stored = write_all(file, text) && ::fsync(file) == 0;
+  const bool stored = write_all(file, make(draft)) && ::fsync(file) == 0;
   ::close(file);
   if (!stored || std::rename(draft.c_str(), path.c_str()) != 0) return failed();
   // The new name is in the directory, which has to reach the disk too.

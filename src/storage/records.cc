@@ -15,10 +15,12 @@ constexpr std::size_t kIdEntrySize = 44;
 constexpr std::size_t kPositionSize = 13;
 constexpr std::size_t kHistoryHeaderSize = 36;
 constexpr char kHeadFormat = 3;
+constexpr char kHeadFormat4 = 4;  // With gaps. Only where there are some: older versions read 3.
 constexpr char kHeadFormat2 = 2;  // Without indexes.
 constexpr std::size_t kHeadFormat1Size = 49;
 constexpr std::size_t kHeadFixedSize = 66;
 constexpr std::size_t kIndexHeaderSize = 15;
+constexpr std::size_t kGapSize = 16;
 
 }  // namespace
 
@@ -241,6 +243,21 @@ bool parse_indexes(std::string_view& rest, Head& head) {
   return true;
 }
 
+/// Likewise, with their number.
+bool parse_gaps(std::string_view& rest, Head& head) {
+  if (rest.size() < 2) return false;
+  const std::size_t count = read_u16(rest.data());
+  rest.remove_prefix(2);
+  if (count == 0 || count > kLsnGapsMax || rest.size() < count * kGapSize) return false;
+  auto gaps = std::make_shared<std::vector<LsnGap>>(count);
+  for (LsnGap& gap : *gaps) {
+    gap = {Lsn{read_u64(rest.data())}, Lsn{read_u64(rest.data() + 8)}};
+    rest.remove_prefix(kGapSize);
+  }
+  head.gaps = std::move(gaps);
+  return true;
+}
+
 /// Shared ones that are the same, or say the same.
 template <typename T>
 bool same(const std::shared_ptr<const T>& a, const std::shared_ptr<const T>& b) {
@@ -252,7 +269,8 @@ bool same(const std::shared_ptr<const T>& a, const std::shared_ptr<const T>& b) 
 std::optional<Head> Head::parse(std::string_view value) {
   if (!value.empty() && value[0] == kFormat) return parse_head_format_1(value);
   if (value.size() < kHeadFixedSize) return {};
-  const bool has_indexes = value[0] == kHeadFormat;
+  const bool has_gaps = value[0] == kHeadFormat4;
+  const bool has_indexes = has_gaps || value[0] == kHeadFormat;
   if (!has_indexes && value[0] != kHeadFormat2) return {};
   const char* at = value.data();
   if (at[41] < 0 || at[41] > 2 || at[42] < 0 || at[42] > 2 || at[43] < 0 || at[43] > 2) return {};
@@ -277,6 +295,7 @@ std::optional<Head> Head::parse(std::string_view value) {
     rest.remove_prefix(1);
     if (!parse_indexes(rest, head)) return {};
   }
+  if (has_gaps && !parse_gaps(rest, head)) return {};
   if (!rest.empty()) return {};
   return head;
 }
@@ -285,8 +304,9 @@ std::string Head::make() const {
   std::string out;
   // Most EPKs and specs are short.
   out.reserve(kHeadFixedSize + 7 + (history ? history->size() * 34 : 0) +
-              (indexes ? indexes->size() * (kIndexHeaderSize + 24) : 0));
-  out.push_back(kHeadFormat);
+              (indexes ? indexes->size() * (kIndexHeaderSize + 24) : 0) +
+              (gaps ? 2 + gaps->size() * kGapSize : 0));
+  out.push_back(gaps ? kHeadFormat4 : kHeadFormat);
   append_u64(out, lsn.value);
   append_u64(out, static_cast<std::uint64_t>(ts));
   append_u64(out, document_sequence);
@@ -319,11 +339,61 @@ std::string Head::make() const {
       out.append(index.spec);
     }
   }
+  if (gaps) {
+    append_u16(out, static_cast<std::uint16_t>(gaps->size()));
+    for (const LsnGap& gap : *gaps) {
+      append_u64(out, gap.ended.value);
+      append_u64(out, gap.resumed.value);
+    }
+  }
   return out;
 }
 
+std::uint64_t Head::lsns_above(Lsn position) const {
+  if (position >= lsn) return 0;
+  std::uint64_t count = lsn.value - position.value;
+  if (!gaps) return count;
+  for (const LsnGap& gap : *gaps) {
+    // One that is above belongs to a head that was cut back.
+    if (gap.resumed <= position || gap.resumed > lsn) continue;
+    count -= gap.resumed.value - std::max(gap.ended, position).value;
+  }
+  return count;
+}
+
+Lsn Head::advanced(Lsn position, std::uint64_t count) const {
+  Lsn reached{position.value + count};
+  if (!gaps) return reached;
+  for (const LsnGap& gap : *gaps) {
+    if (gap.resumed <= position) continue;
+    if (reached <= gap.ended) break;
+    reached.value += gap.resumed.value - std::max(gap.ended, position).value;
+  }
+  return reached;
+}
+
+const LsnGap* Head::gap_around(Lsn position) const {
+  if (!gaps) return nullptr;
+  const auto found = std::ranges::find_if(*gaps, [position](const LsnGap& gap) {
+    return gap.ended < position && position < gap.resumed;
+  });
+  return found != gaps->end() ? &*found : nullptr;
+}
+
+void Head::resume_at(Lsn resumed) {
+  std::vector<LsnGap> all;
+  if (gaps) all = *gaps;
+  all.push_back({lsn, resumed});
+  if (all.size() > kLsnGapsMax) {
+    all[1].ended = all[0].ended;
+    all.erase(all.begin());
+  }
+  gaps = std::make_shared<const std::vector<LsnGap>>(std::move(all));
+  lsn = resumed;
+}
+
 bool Head::operator==(const Head& other) const {
-  return same(history, other.history) && same(indexes, other.indexes) &&
+  return same(history, other.history) && same(indexes, other.indexes) && same(gaps, other.gaps) &&
          last_index_id == other.last_index_id && lsn == other.lsn && ts == other.ts &&
          document_sequence == other.document_sequence && documents == other.documents &&
          text_bytes == other.text_bytes && keeping == other.keeping &&

@@ -183,6 +183,19 @@ struct IndexRecord {
 /// In the order of their ids. Shared, since a head is copied with every transaction.
 using IndexRecords = std::shared_ptr<const std::vector<IndexRecord>>;
 
+/// LSNs that are never given out: those between the head of a life of the store that ended, as far
+/// as it is there, and where the next life goes on. See storage/life.h.
+struct LsnGap {
+  Lsn ended;    ///< the last LSN of the life that ended
+  Lsn resumed;  ///< the head that the next life began with; its first write is one above
+  bool operator==(const LsnGap&) const = default;
+};
+/// Ascending. Shared, since a head is copied with every transaction.
+using LsnGaps = std::shared_ptr<const std::vector<LsnGap>>;
+
+/// How many a head keeps: they are a part of every commit. Beyond it the two oldest become one.
+inline constexpr std::size_t kLsnGapsMax = 32;
+
 /// How many a partition may have, and how long the text of one may be: they are a part of every
 /// commit.
 inline constexpr std::size_t kIndexesMax = 64;
@@ -207,9 +220,12 @@ const IndexRecord* find_index(const IndexRecords& indexes, std::uint32_t id);
 /// the last id that was given 4, the number of indexes 2, and for each: id 4, state 1, built up to
 /// 8, spec size 2, spec.
 ///
-/// Older formats are still read. Format 2 ended before that. Format 1 had where history
-/// begins at offset 25, then live documents and bytes, and ended there: nothing kept any history
-/// yet.
+/// That is format 3. Format 4, which only heads with gaps have, goes on with the number of gaps 2,
+/// and for each: ended 8, resumed 8.
+///
+/// Older formats are still read. Format 2 ended before the order of the log. Format 1 had where
+/// history begins at offset 25, then live documents and bytes, and ended there: nothing kept any
+/// history yet.
 struct Head {
   Lsn lsn{1};
   UnixSeconds ts = 0;
@@ -227,6 +243,17 @@ struct Head {
   bool is_reordered = false;
   std::uint32_t last_index_id = 0;
   IndexRecords indexes = {};  ///< null: none
+  LsnGaps gaps = {};          ///< null: none
+
+  /// How many LSNs were given out above `position`: the distance to the head without the gaps.
+  std::uint64_t lsns_above(Lsn position) const;
+  /// The LSN that is `count` LSNs above `position`, gaps not counted. May be above the head.
+  Lsn advanced(Lsn position, std::uint64_t count) const;
+  /// The gap that a position lies inside of: a life that ended has given it out, for a change that
+  /// is not here. Null when there is none.
+  const LsnGap* gap_around(Lsn position) const;
+  /// The head goes on at `resumed`, with a gap below.
+  void resume_at(Lsn resumed);
 
   static std::optional<Head> parse(std::string_view value);
   std::string make() const;

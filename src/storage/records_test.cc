@@ -283,6 +283,64 @@ TEST(HeadTest, AHeadWithHistoryAndIndexesIsRefusedWhenCutShortOrProlonged) {
   EXPECT_FALSE(Head::parse(value + "x"));
 }
 
+TEST(HeadTest, OnlyAHeadWithGapsIsOfTheFourthFormat) {
+  Head head{.lsn = Lsn{11}};
+  EXPECT_EQ(head.make()[0], 3);
+  head.resume_at(Lsn{1'000});
+  head.lsn = Lsn{1'005};
+  head.resume_at(Lsn{5'000});
+  const std::string value = head.make();
+  EXPECT_EQ(value[0], 4);
+  EXPECT_EQ(Head::parse(value), head);
+  EXPECT_NE(head, (Head{.lsn = head.lsn}));
+  EXPECT_THAT(*head.gaps,
+              ::testing::ElementsAre(LsnGap{Lsn{11}, Lsn{1'000}}, LsnGap{Lsn{1'005}, Lsn{5'000}}));
+  for (std::size_t size = 0; size < value.size(); ++size) {
+    EXPECT_FALSE(Head::parse(std::string_view(value).substr(0, size))) << size;
+  }
+  EXPECT_FALSE(Head::parse(value + "x"));
+}
+
+TEST(HeadTest, GapsAreNotCountedAndAPositionInOneIsTold) {
+  Head head{.lsn = Lsn{11}};
+  head.resume_at(Lsn{1'000});
+  head.lsn = Lsn{1'005};
+  head.resume_at(Lsn{5'000});
+  head.lsn = Lsn{5'002};
+  EXPECT_EQ(head.lsns_above(Lsn{0}), 11 + 5 + 2u);
+  EXPECT_EQ(head.lsns_above(Lsn{11}), 5 + 2u);
+  EXPECT_EQ(head.lsns_above(Lsn{500}), 5 + 2u);
+  EXPECT_EQ(head.lsns_above(Lsn{1'000}), 5 + 2u);
+  EXPECT_EQ(head.lsns_above(Lsn{1'003}), 2 + 2u);
+  EXPECT_EQ(head.lsns_above(Lsn{4'999}), 2u);
+  EXPECT_EQ(head.lsns_above(Lsn{5'002}), 0u);
+  EXPECT_EQ(head.lsns_above(Lsn{6'000}), 0u);
+  EXPECT_EQ((Head{.lsn = Lsn{11}}).lsns_above(Lsn{1}), 10u);
+  Head cut = head;
+  cut.lsn = Lsn{1'003};
+  EXPECT_EQ(cut.lsns_above(Lsn{1}), 10 + 3u);
+  EXPECT_EQ(head.advanced(Lsn{1}, 10), Lsn{11});
+  EXPECT_EQ(head.advanced(Lsn{1}, 11), Lsn{1'001});
+  EXPECT_EQ(head.advanced(Lsn{1}, 16), Lsn{5'001});
+  EXPECT_EQ(head.advanced(Lsn{500}, 1), Lsn{1'001});
+  EXPECT_EQ(head.advanced(Lsn{1'001}, 2), Lsn{1'003});
+  EXPECT_EQ(head.advanced(Lsn{5'002}, 3), Lsn{5'005});
+  for (const std::uint64_t outside : {0, 11, 1'000, 1'003, 1'005, 5'000, 5'002, 9'000}) {
+    EXPECT_EQ(head.gap_around(Lsn{outside}), nullptr) << outside;
+  }
+  EXPECT_EQ(head.gap_around(Lsn{12}), &head.gaps->at(0));
+  EXPECT_EQ(head.gap_around(Lsn{999}), &head.gaps->at(0));
+  EXPECT_EQ(head.gap_around(Lsn{4'999}), &head.gaps->at(1));
+}
+
+TEST(HeadTest, ThereIsABoundToTheGapsThatAreKept) {
+  Head head;
+  for (std::uint64_t life = 1; life <= kLsnGapsMax + 1; ++life) head.resume_at(Lsn{life * 1'000});
+  EXPECT_EQ(head.gaps->size(), kLsnGapsMax);
+  EXPECT_EQ(head.gaps->front(), (LsnGap{Lsn{1}, Lsn{2'000}}));
+  EXPECT_EQ(Head::parse(head.make()), head);
+}
+
 TEST(HeadTest, APartIsFoundByEpk) {
   const HistoryParts parts = std::make_shared<const std::vector<HistoryPart>>(
       std::vector<HistoryPart>{{"", Lsn{2}, Lsn{1}}, {"m", Lsn{4}, Lsn{3}}});

@@ -25,6 +25,7 @@
 #include <rocksdb/listener.h>
 #include <rocksdb/options.h>
 #include <rocksdb/table.h>
+#include <rocksdb/transaction_log.h>
 #include <rocksdb/write_batch.h>
 
 #include "base/assert.h"
@@ -38,6 +39,8 @@ namespace {
 /// Written beside the store when it is made. A store of another number is refused, never misread.
 constexpr std::string_view kFormatFile = "format";
 constexpr std::string_view kFormatLine = "orrery store format 1";
+/// From the second life on: heads may have gaps.
+constexpr std::string_view kFormatLineWithGaps = "orrery store format 2";
 
 /// How long a read waits for a store that is being reopened after a disk error.
 constexpr std::chrono::seconds kReopenWaitMax{10};
@@ -190,12 +193,13 @@ Result<> check_format(const std::filesystem::path& directory) {
   std::ifstream in(path);
   std::string line;
   std::getline(in, line);
-  if (line != kFormatLine) {
+  if (line != kFormatLine && line != kFormatLineWithGaps) {
     return Error(
         ErrorCode::Unavailable,
-        fmt::format("{} holds '{}', but this version reads only '{}'. Start the version of "
-                    "Orrery that made it, or point --data-dir elsewhere",
-                    path.string(), line, kFormatLine));
+        fmt::format(
+            "{} holds '{}', but this version reads only '{}' and '{}'. Start the version of "
+            "Orrery that made it, or point --data-dir elsewhere",
+            path.string(), line, kFormatLine, kFormatLineWithGaps));
   }
   return {};
 }
@@ -325,7 +329,7 @@ std::shared_ptr<Store::Handle> Store::wait_for_handle() const {
   }
 }
 
-Result<> Store::commit(std::span<const Batch* const> batches) {
+Result<> Store::commit(std::span<const Batch* const> batches, Durability durability) {
   if (failed_) return Error(ErrorCode::Unavailable, "the disk has refused an earlier write");
   const auto handle = this->handle();
   ORRERY_ASSERT(handle != nullptr);
@@ -355,7 +359,7 @@ Result<> Store::commit(std::span<const Batch* const> batches) {
         });
   }
   rocksdb::WriteOptions options;
-  options.sync = options_.durability == Durability::Strict;
+  options.sync = durability == Durability::Strict;
   const auto status = handle->db->Write(options, &writes);
   handle->latest->forget();
   if (status.ok()) return {};
@@ -469,6 +473,24 @@ bool Store::is_behind() const {
     }
   }
   return false;
+}
+
+std::vector<std::string> Store::growing_files() const {
+  std::vector<std::string> names;
+  const auto handle = this->handle();
+  if (!handle) return names;
+  std::string manifest;
+  if (std::ifstream current(options_.directory / "store" / "CURRENT");
+      std::getline(current, manifest)) {
+    names.push_back("store/" + manifest);
+  }
+  std::unique_ptr<rocksdb::LogFile> wal;
+  if (handle->db->GetCurrentWalFile(&wal).ok() && wal) names.push_back("store" + wal->PathName());
+  return names;
+}
+
+Result<> Store::require_gaps() {
+  return write_durably(options_.directory / kFormatFile, std::string(kFormatLineWithGaps) + "\n");
 }
 
 StoreStats Store::stats() const {

@@ -11,6 +11,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 #include "storage/batch.h"
@@ -64,7 +65,11 @@ class Store {
   /// time. Unavailable when the disk refuses: then nothing is promised about the batches (they are
   /// wholly there or wholly not, which a reopen settles), and every further commit is refused until
   /// recover() has succeeded.
-  Result<> commit(std::span<const Batch* const> batches);
+  Result<> commit(std::span<const Batch* const> batches) {
+    return commit(batches, options_.durability);
+  }
+  /// The same with another durability than configured.
+  Result<> commit(std::span<const Batch* const> batches, Durability durability);
 
   /// After a failed commit: tries whether the disk takes writes again, and if so closes and opens
   /// the store anew, so that what counts is what is on the disk, not what we remember. Reads go on
@@ -96,6 +101,13 @@ class Store {
   bool is_behind() const;
 
   StoreStats stats() const;
+
+  /// Files in the data directory that change as long as something is written, by their names in it.
+  std::vector<std::string> growing_files() const;
+
+  /// Notes in the data directory that versions which read only `heads` of format 3 must not open
+  /// the store. Durable when it returns. Blocks.
+  Result<> require_gaps();
 
  private:
   friend class Snapshot;
