@@ -48,10 +48,12 @@ bench: packages
 	  processor_load sdk_reads query_plan -j $(JOBS)
 	/usr/bin/python3 bench/run.py $(if $(ONLY),--only $(ONLY))
 
-# make crash KILLS=1000 SEED=42: kill the server until it breaks a promise.
+# make crash KILLS=1000 SEED=42: kill the server until it breaks a promise, and then again with power cuts.
 KILLS ?= 200
 crash: build
+	cmake --build build --target orrery_fault_shim
 	/usr/bin/python3 tests/fault/crash_test.py --binary build/orrery --kills $(KILLS) $(if $(SEED),--seed $(SEED))
+	/usr/bin/python3 tests/fault/crash_test.py --binary build/orrery --kills $(KILLS) $(if $(SEED),--seed $(SEED)) --power-loss
 
 # make feed-torture SEED=42: random histories against a model of the change feed, until one breaks it.
 STEPS ?= 0

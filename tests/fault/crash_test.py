@@ -2,9 +2,10 @@
 """Kills the server at random moments and checks that it keeps what it has promised.
 
 Many connections create, replace, upsert and delete documents in containers of one and of several
-ranges while others create and delete containers and databases, follow change feeds, split and merge.
-The server is killed with SIGKILL, started again on the same data directory and port, and everything is
-read back: see promises.py and feeds.py for what must hold.
+ranges while others create and delete containers and databases, follow change feeds, split and merge, change
+indexes, and have documents expire. The server is killed with SIGKILL, started again on the same data
+directory and port, and everything is read back: see promises.py, feeds.py and upkeep.py for what must
+hold.
 
     crash_test.py [--binary build/orrery] [--seed N] [--kills 20 | --duration SECONDS]
 
@@ -30,6 +31,7 @@ import workload  # noqa: E402
 from fault_disk import FaultDisk  # noqa: E402
 from feeds import Feeds  # noqa: E402
 from promises import Promises  # noqa: E402
+from upkeep import Upkeep  # noqa: E402
 
 BUILD = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "build")
 WRITERS = 14
@@ -68,6 +70,7 @@ class CrashTest:
             environment=self.disk.environment if self.disk else None)
         self.promises = Promises(self.server.port)
         self.feeds = Feeds(self.promises, self.server.port)
+        self.upkeep = Upkeep(self.promises, self.server.port)
         self.kills = 0
         self.stops = 0
         self.lost_bytes = 0
@@ -76,6 +79,7 @@ class CrashTest:
         self.server.start()
         workload.set_up(self.promises, self.server.port)
         self.feeds.set_up()
+        self.upkeep.set_up()
         began = time.monotonic()
         cycle = 0
         while not self.finished(began) and not self.promises.violations:
@@ -113,6 +117,7 @@ class CrashTest:
         seconds = self.server.start()
         self.promises.check()
         self.feeds.check(f"{self.arguments.seed}/{cycle}")
+        self.upkeep.check()
         if self.promises.violations:
             return
         workload.probe_heads(self.promises, self.server.port, f"{self.arguments.seed}/{cycle}")
@@ -135,6 +140,7 @@ class CrashTest:
         workers += [workload.Churner(f"churner{i}", *common, began=catalog_changes)
                     for i in range(CHURNERS)]
         workers += self.feeds.workers(seed, killed)
+        workers += self.upkeep.workers(seed, killed)
         for worker in workers:
             worker.start()
         return workers
@@ -183,7 +189,8 @@ def main():
           f"{promises.catalog_acknowledged} catalog changes acknowledged; of those left open "
           f"{promises.doubts_kept} had happened, {promises.doubts_dropped} not; slowest start "
           f"{test.server.slowest_start * 1000:.0f} ms; {test.feeds.etags} feed etags and "
-          f"{test.feeds.changes} splits and merges, {test.feeds.resumed} feeds resumed"
+          f"{test.feeds.changes} splits and merges, {test.feeds.resumed} feeds resumed; "
+          f"{test.upkeep.policies} changes of indexes, {test.upkeep.expired} documents expired"
           + (f"; {test.lost_bytes} bytes were not synchronised" if test.disk else ""))
     if not violations:
         shutil.rmtree(work_dir)
