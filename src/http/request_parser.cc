@@ -65,10 +65,7 @@ class RequestParser::HeadParser final : public beast::http::basic_parser<true> {
 
   void on_field_impl(beast::http::field field, beast::string_view name, beast::string_view value,
                      beast::error_code& error) override {
-    // Beast unfolds a value that spans lines into memory of its own. The standard lets us refuse
-    // them, and no client has sent any for twenty years.
-    if (!value.empty() &&
-        (value.data() < head_.data() || value.data() >= head_.data() + head_.size())) {
+    if (is_folded(view(name), view(value))) {
       error = beast::http::error::bad_obs_fold;
       return;
     }
@@ -87,6 +84,20 @@ class RequestParser::HeadParser final : public beast::http::basic_parser<true> {
       expects_continue = version >= 11 && equal_ignoring_case(view(value), "100-continue");
     }
     request_.add_header(view(name), view(value));
+  }
+
+  // The standard lets us refuse values that span lines, and no client has sent any for twenty
+  // years. Beast unfolds them into memory of its own, unless there is nothing on the first line:
+  // then the value is where it was, behind the end of a line.
+  bool is_folded(std::string_view name, std::string_view value) const {
+    const char* const head_end = head_.data() + head_.size();
+    const char* const name_end = name.data() + name.size();
+    if (!value.empty()) {
+      if (value.data() < name_end || value.data() >= head_end) return true;
+      return std::find(name_end, value.data(), '\n') != value.data();
+    }
+    const char* const line_end = std::find(name_end, head_end, '\n');
+    return line_end + 1 < head_end && (line_end[1] == ' ' || line_end[1] == '\t');
   }
 
   void on_header_impl(beast::error_code&) override {}

@@ -230,6 +230,13 @@ INSTANTIATE_TEST_SUITE_P(
         "GET  HTTP/1.1\r\n\r\n", " GET / HTTP/1.1\r\n\r\n", "GET / HTTP/1.1\r\nno colon\r\n\r\n",
         "GET / HTTP/1.1\r\nspace : before\r\n\r\n", "GET / HTTP/1.1\r\n: no name\r\n\r\n",
         "GET / HTTP/1.1\r\nfolded: a\r\n b\r\n\r\n", "GET / HTTP/1.1\r\nx: a\rb\r\n\r\n",
+        "GET / HTTP/1.1\r\nfolded:\r\n b\r\n\r\n", "GET / HTTP/1.1\r\nfolded:\r\n\tb\r\n\r\n",
+        "GET / HTTP/1.1\r\nfolded: \r\n \r\n b\r\n\r\n",
+        "GET / HTTP/1.1\r\nfolded:\r\n \r\nx: y\r\n\r\n",
+        "GET / HTTP/1.1\r\nfolded: a\r\n \r\n\r\n",
+        "POST / HTTP/1.1\r\ntransfer-encoding:\r\n chunked\r\n\r\n0\r\n\r\n",
+        "POST / HTTP/1.1\r\ntransfer-encoding: chunked\r\n \r\n\r\n0\r\n\r\n",
+        "POST / HTTP/1.1\r\ncontent-length:\r\n 5\r\n\r\nhello",
         "GET / HTTP/1.1\r\nx: a\nb: c\r\n\r\n", "GET / HTTP/1.1\r\nx: \x01\r\n\r\n",
         // Each of these is read in two ways by two careless parsers: request smuggling.
         "POST / HTTP/1.1\r\ncontent-length: 5\r\ntransfer-encoding: chunked\r\n\r\n",

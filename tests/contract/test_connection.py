@@ -108,7 +108,10 @@ def test_client_that_leaves_in_mid_body_costs_nothing(client, container, endpoin
     b"GET / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
     b"POST /dbs HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n",
     b"GET / HTTP/1.1\r\nno colon here\r\n\r\n",
-], ids=["request line", "length", "negative length", "two lengths", "chunk size", "header line"])
+    b"POST /dbs HTTP/1.1\r\nHost: x\r\nTransfer-Encoding:\r\n chunked\r\n\r\n0\r\n\r\n",
+    b"GET / HTTP/1.1\r\nHost:\r\n localhost\r\n\r\n",
+], ids=["request line", "length", "negative length", "two lengths", "chunk size", "header line", "folded coding",
+        "folded host"])
 def test_malformed_request_is_400_and_the_connection_closed(client, connection, raw):
     connection.send(raw)
     response = connection.receive().expect(400)
