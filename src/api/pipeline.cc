@@ -15,6 +15,10 @@
 namespace orrery::api {
 namespace {
 
+/// What http::Request::admission says of the key that signed.
+constexpr std::uint8_t kReadWriteKey = 1;
+constexpr std::uint8_t kReadOnlyKey = 2;
+
 /// The client's activity id, if it can be one: it goes into headers, bodies and diagnostics.
 std::string activity_id_of(const http::Request& request) {
   constexpr std::size_t kActivityIdMax = 64;
@@ -23,6 +27,16 @@ std::string activity_id_of(const http::Request& request) {
       !given.empty() && given.size() <= kActivityIdMax &&
       std::ranges::all_of(given, [](unsigned char c) { return std::isalnum(c) || c == '-'; });
   return usable ? std::string(given) : make_activity_id();
+}
+
+Error only_read(std::string_view path) {
+  return Error(ErrorCode::MethodNotAllowed, fmt::format("/{} can only be read (GET).", path));
+}
+
+/// Own routes need no key, so that a body for one of them is not waited for.
+Result<> refuse_body(const http::Request& request, std::string_view path) {
+  if (request.method != "GET" && request.method != "HEAD") return only_read(path);
+  return Error(ErrorCode::BadRequest, fmt::format("/{} takes no body.", path));
 }
 
 /// YYYY-MM-DD; every date is accepted, also ones that were never published.
@@ -47,18 +61,41 @@ boost::asio::awaitable<http::Response> Pipeline::handle(http::Request& request) 
     count(*outcome, context.charge);
     co_return std::move(*outcome);
   }
-  auto response = error_reply(context, outcome.error());
-  // A disk that refuses is told of once, by the committer, not with every request that it fails.
-  if (outcome.error().code() == ErrorCode::Internal) {
-    diagnostics::error("{} {} answered {}: {} (activity {})", request.method, request.target,
-                       response.status, outcome.error().message(), context.activity_id);
-  }
-  count(response, context.charge);
-  co_return response;
+  co_return refusal_of(context, outcome.error());
 }
 
-http::Response Pipeline::refuse(const Error& error) {
-  auto response = refusal_reply(error, make_activity_id());
+http::Response Pipeline::refusal_of(Context& context, const Error& error) {
+  const http::Request& request = context.request;
+  auto response = error_reply(context, error);
+  // A disk that refuses is told of once, by the committer, not with every request that it fails.
+  if (error.code() == ErrorCode::Internal) {
+    diagnostics::error("{} {} answered {}: {} (activity {})", request.method, request.target,
+                       response.status, error.message(), context.activity_id);
+  }
+  count(response, context.charge);
+  return response;
+}
+
+std::optional<http::Response> Pipeline::admit(http::Request& request) {
+  const auto path = parse_resource_path(request.target);
+  const bool own = path && path->type == ResourceType::Own;
+  const auto checked = own ? refuse_body(request, path->text) : check_key(request, path);
+  if (checked) return std::nullopt;
+  Context context(request, activity_id_of(request));
+  return refusal_of(context, checked.error());
+}
+
+/// Notes in the request what the key may do, so that it is verified once.
+Result<> Pipeline::check_key(http::Request& request, const Result<ResourcePath>& path) {
+  if (request.admission != 0) return {};
+  ORRERY_TRY(const Access access, authenticator_.authenticate(request, path ? &*path : nullptr));
+  request.admission = access == Access::ReadWrite ? kReadWriteKey : kReadOnlyKey;
+  request.authorized = true;
+  return {};
+}
+
+http::Response Pipeline::refuse(const http::Refusal& refusal) {
+  auto response = refusal_reply(refusal, make_activity_id());
   count(response, kRefused);
   return response;
 }
@@ -74,13 +111,14 @@ void Pipeline::count(const http::Response& response, Charge charge) {
 }
 
 Async<http::Response> Pipeline::respond(Context& context) {
-  const http::Request& request = context.request;
+  http::Request& request = context.request;
   auto path = parse_resource_path(request.target);
   if (path && path->type == ResourceType::Own) {
     context.path = std::move(*path);
     co_return co_await respond_own(context);
   }
-  ORRERY_CO_TRY(context.access, authenticator_.authenticate(request, path ? &*path : nullptr));
+  ORRERY_CO_TRY(check_key(request, path));
+  context.access = request.admission == kReadWriteKey ? Access::ReadWrite : Access::ReadOnly;
   if (!path) co_return Error(path.error());
   context.path = std::move(*path);
 
@@ -92,7 +130,9 @@ Async<http::Response> Pipeline::respond(Context& context) {
   context.api_version = context.header(headers::kVersion);
   ORRERY_CO_TRY(check_version(context.api_version));
   context.token_form = session_token_form(context.api_version);
-  co_return co_await dispatch(services_, context);
+  auto response = co_await dispatch(services_, context);
+  if (response) response->repeatable = read;
+  co_return response;
 }
 
 Async<http::Response> Pipeline::respond_own(Context& context) {
@@ -107,7 +147,7 @@ Async<http::Response> Pipeline::respond_own(Context& context) {
     co_return Error(ErrorCode::NotFound, fmt::format("Resource Not Found. There is no /{}.", path));
   }
   if (request.method != "GET") {
-    co_return Error(ErrorCode::MethodNotAllowed, fmt::format("/{} can only be read (GET).", path));
+    co_return only_read(path);
   }
   if (page) co_return std::move(*page);
   if (path == "_health") {

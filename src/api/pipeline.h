@@ -5,6 +5,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include <boost/asio/awaitable.hpp>
@@ -13,6 +14,7 @@
 #include "api/context.h"
 #include "api/services.h"
 #include "http/message.h"
+#include "http/refusal.h"
 
 namespace orrery::api {
 
@@ -31,14 +33,20 @@ class Pipeline {
   /// Answers a request. Never fails: what goes wrong is an answer too.
   boost::asio::awaitable<http::Response> handle(http::Request& request);
 
+  /// Looks at a request whose body is still on its way, and refuses those without a valid key, and
+  /// own routes, which take none: nobody makes the server hold megabytes without one.
+  std::optional<http::Response> admit(http::Request& request);
+
   /// The answer to a request that never became one.
-  http::Response refuse(const Error& error);
+  http::Response refuse(const http::Refusal& refusal);
 
   const PipelineStats& stats() const { return stats_; }
 
  private:
+  Result<> check_key(http::Request& request, const Result<ResourcePath>& path);
   Async<http::Response> respond(Context& context);
   Async<http::Response> respond_own(Context& context);
+  http::Response refusal_of(Context& context, const Error& error);
   void count(const http::Response& response, Charge charge);
 
   Services& services_;

@@ -47,7 +47,9 @@ std::string valid_utf8(const std::string& text) {
   return out;
 }
 
-http::Response error_response(const Error& error, std::string_view activity_id, Charge charge) {
+/// `retry_after_ms` 0: what is usual for the error.
+http::Response error_response(const Error& error, std::string_view activity_id, Charge charge,
+                              std::uint64_t retry_after_ms = 0) {
   const WireError wire = wire_error(error.code());
   http::Response response;
   response.status = wire.status;
@@ -66,11 +68,12 @@ http::Response error_response(const Error& error, std::string_view activity_id, 
   if (wire.substatus != 0) {
     response.add(headers::kSubstatus.text, static_cast<std::uint64_t>(wire.substatus));
   }
-  if (error.code() == ErrorCode::TooManyRequests) {
-    response.add(headers::kRetryAfterMs.text, kBusyRetryMs);
-  } else if (error.code() == ErrorCode::Unavailable) {
-    response.add(headers::kRetryAfterMs.text, kUnavailableRetryMs);
+  if (retry_after_ms == 0) {
+    retry_after_ms = error.code() == ErrorCode::TooManyRequests ? kBusyRetryMs
+                     : error.code() == ErrorCode::Unavailable   ? kUnavailableRetryMs
+                                                                : 0;
   }
+  if (retry_after_ms != 0) response.add(headers::kRetryAfterMs.text, retry_after_ms);
   return response;
 }
 
@@ -104,8 +107,9 @@ http::Response error_reply(Context& context, const Error& error) {
   return response;
 }
 
-http::Response refusal_reply(const Error& error, std::string_view activity_id) {
-  return error_response(error, activity_id, kRefused);
+http::Response refusal_reply(const http::Refusal& refusal, std::string_view activity_id) {
+  return error_response(refusal.error, activity_id, kRefused,
+                        static_cast<std::uint64_t>(refusal.retry_after.count()));
 }
 
 void add_range_headers(http::Response& response, const Context& context,

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "catalog/resources.h"
 #include "http/message.h"
+#include "http/refusal.h"
 #include "protocol/ids.h"
 
 namespace orrery::api {
@@ -27,7 +28,7 @@ http::Response reply(const Context& context, int status, std::string body = {},
 /// context's charge to what a failure costs.
 http::Response error_reply(Context& context, const Error& error);
 /// For requests that never became one: too slow, too large, broken.
-http::Response refusal_reply(const Error& error, std::string_view activity_id);
+http::Response refusal_reply(const http::Refusal& refusal, std::string_view activity_id);
 
 /// x-ms-session-token for one range at `lsn`, and the group of LSN headers.
 void add_range_headers(http::Response& response, const Context& context,

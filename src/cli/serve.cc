@@ -1,6 +1,4 @@
 // orrery serve: runs the server until it is told to stop.
-#include <sys/resource.h>
-
 #include <csignal>
 #include <cstdio>
 #include <fstream>
@@ -31,6 +29,7 @@ struct Options {
   std::string key_file;
   std::size_t cache_mb = 64;
   std::size_t vector_index_mb = 512;
+  std::size_t request_memory_mb = 0;
   std::uint64_t partition_size_mb = 50 << 10;
   std::uint64_t history_size_mb = 1 << 10;
   std::int64_t request_timeout_ms = 30'000;
@@ -148,6 +147,7 @@ int run(Options& options) {
   }
   config.cache_bytes = options.cache_mb << 20;
   config.vector_index_bytes_max = options.vector_index_mb << 20;
+  config.request_memory_bytes = options.request_memory_mb << 20;
   config.partition_bytes_max = options.partition_size_mb << 20;
   config.history_bytes_max = options.history_size_mb << 20;
   config.request_time_max = std::chrono::milliseconds(options.request_timeout_ms);
@@ -161,13 +161,6 @@ int run(Options& options) {
   sigaddset(&stop_signals, SIGTERM);
   pthread_sigmask(SIG_BLOCK, &stop_signals, nullptr);
   std::signal(SIGPIPE, SIG_IGN);
-
-  // Connections are file descriptors, and so are the tables of the store.
-  rlimit files{};
-  if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
-    files.rlim_cur = files.rlim_max;
-    setrlimit(RLIMIT_NOFILE, &files);
-  }
 
   auto server = server::Server::open(config);
   if (!server) return fail(server.error().message());
@@ -254,6 +247,15 @@ void add_serve(CLI::App& app, int& exit_code) {
       ->add_option("--connections-max", config.connections_max,
                    "More connections than this are refused")
       ->check(CLI::Range(1, 1'000'000))
+      ->capture_default_str();
+  serve
+      ->add_option("--request-memory-mb", options->request_memory_mb,
+                   "Memory for all requests and answers under way, in MiB; 0: an eighth of the "
+                   "machine's, 64 to 1024")
+      ->check([](const std::string& text) {
+        return text == "0" ? std::string() : CLI::Range(8, 1 << 20)(text);
+      })
+      ->type_name("0|8..1048576")
       ->capture_default_str();
   serve
       ->add_option("--request-timeout-ms", options->request_timeout_ms,

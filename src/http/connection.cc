@@ -4,6 +4,7 @@
 #include <exception>
 #include <memory>
 #include <optional>
+#include <span>
 #include <tuple>
 #include <utility>
 
@@ -14,11 +15,10 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
-#include <boost/asio/write.hpp>
 
 #include "base/diagnostics.h"
-#include "http/response_head.h"
 
 namespace orrery::http {
 namespace {
@@ -32,23 +32,30 @@ constexpr auto kToken = asio::as_tuple(asio::use_awaitable);
 
 constexpr unsigned char kTlsHandshake = 0x16;
 
-// Copying a small body behind its head is cheaper than a gather write of two buffers.
-constexpr std::size_t kFlatBytesMax = 4 * 1024;
-// A TLS record takes 16 KiB; head and start of the body share the first.
-constexpr std::size_t kTlsRecordBytes = 16 * 1024;
-// How much of a body is encrypted, and thereby held twice, at a time.
-constexpr std::size_t kTlsPieceBytes = 256 * 1024;
-constexpr std::size_t kTlsOutputBytesKept = 32 * 1024;
-// Asio would hand the kernel 64 KiB at a time.
-constexpr std::size_t kWriteBytesMax = 4 * 1024 * 1024;
-
 // A client that is refused may still be sending. Closing at once would make its kernel throw away
 // our answer, so we listen to the rest for a while; many clients send all before they read.
 constexpr std::size_t kLingerBytesMax = 8 * 1024 * 1024;
 constexpr milliseconds kLingerTimeMax{2'000};
-constexpr std::size_t kLingerBufferBytes = 64 * 1024;
 // How long a connection too many may take to show whether it speaks http or https.
 constexpr milliseconds kTurnAwayTimeMax{1'000};
+
+// Up to this the memory of a request does not count: it is what an idle connection may keep.
+constexpr std::size_t kRequestBytesFree = 32 * 1024;
+// An answer of this size is counted before it is sent, so that it can still be refused. A smaller
+// one is counted only when it does not leave at once, which costs most requests nothing.
+constexpr std::size_t kLargeAnswerBytes = 64 * 1024;
+// How often a request that waits for memory looks whether there is some.
+constexpr milliseconds kMemoryPoll{10};
+// How long a client should wait that found no memory: those who do not read are dropped meanwhile.
+constexpr milliseconds kMemoryRetryAfter{500};
+
+Error out_of_memory(const MemoryBudget& memory) {
+  return Error(ErrorCode::TooManyRequests,
+               fmt::format("The server has its limit of {} MiB of requests and answers under way. "
+                           "Try again, send or ask for less at a time, or raise "
+                           "--request-memory-mb.",
+                           memory.bytes_max() >> 20));
+}
 
 bool is_loopback(const asio::ip::address& address) {
   if (address.is_v4()) return address.to_v4().is_loopback();
@@ -74,27 +81,34 @@ void set_options(Socket& socket) {
 
 // ── Life ──
 
-void Connection::open(Service& service, EventLoop& loop, Socket socket, Admission admission) {
+void Connection::open(Service& service, EventLoop& loop, Socket socket, Admission admission,
+                      std::uint64_t order) {
   std::unique_ptr<Connection> connection(
-      new Connection(service, loop, std::move(socket), admission));
+      new Connection(service, loop, std::move(socket), admission, order));
   if (loop.stopping()) return;
   const auto executor = loop.context().get_executor();
   // Detached, but not forgotten: the loop knows all its connections and ends them before itself.
   asio::co_spawn(executor, run(std::move(connection)), asio::detached);
 }
 
-Connection::Connection(Service& service, EventLoop& loop, Socket socket, Admission admission)
+Connection::Connection(Service& service, EventLoop& loop, Socket socket, Admission admission,
+                       std::uint64_t order)
     : service_(service),
       loop_(loop),
       socket_(std::move(socket)),
       admission_(admission),
+      order_(order),
+      impatience_(std::max(milliseconds(0),
+                           service.limits.send_time_max - service.limits.send_time_max_when_short)),
       parser_(service.limits.head_bytes_max, service.limits.body_bytes_max),
+      request_memory_(service.memory),
+      answer_memory_(service.memory),
       refusal_(ErrorCode::Internal, {}) {
   error_code error;
   socket_.non_blocking(true, error);
   set_options(socket_);
-  const auto peer = socket_.remote_endpoint(error);
-  from_loopback_ = !error && is_loopback(peer.address());
+  peer_ = socket_.remote_endpoint(error);
+  from_loopback_ = !error && is_loopback(peer_.address());
   loop_.add(*this);
 }
 
@@ -112,6 +126,18 @@ Connection::~Connection() {
 
 void Connection::expire() {
   expired_ = true;
+  error_code ignored;
+  socket_.cancel(ignored);
+}
+
+bool Connection::is_idle_stranger() const {
+  return !known_ && !leaving_ && admission_ == Admission::Welcome &&
+         (phase_ == Phase::Fresh || phase_ == Phase::Idle || phase_ == Phase::Receiving);
+}
+
+void Connection::close_idle() {
+  leaving_ = true;
+  ++service_.stats.strangers_closed;
   error_code ignored;
   socket_.cancel(ignored);
 }
@@ -152,16 +178,18 @@ asio::awaitable<void> Connection::serve() {
         const auto [error, size] =
             co_await socket_.async_read_some(asio::buffer(space.data(), space.size()), kToken);
         // An idle connection may expire in the moment in which a request arrives: that counts.
-        if (error || (expired_ && phase_ == Phase::Receiving)) {
+        if (error || leaving_ || (expired_ && phase_ == Phase::Receiving)) {
           if (expired_) co_await time_out();
           co_return;
         }
         arrived(size);
         break;
       }
-      case Step::SendContinue:
-        head_ = "HTTP/1.1 100 Continue\r\n\r\n";
-        if (!co_await send()) co_return;
+      case Step::Admit:
+        if (!co_await admit()) co_return;
+        break;
+      case Step::AwaitMemory:
+        if (!co_await await_memory()) co_return;
         break;
       case Step::Handle: {
         phase_ = Phase::Handling;
@@ -170,6 +198,7 @@ asio::awaitable<void> Connection::serve() {
         std::unique_ptr<BodyStream> stream;
         {
           auto response = co_await handle();
+          hold_answer(response);
           close = start_response(response);
           stream = std::move(response.stream);
         }
@@ -180,24 +209,26 @@ asio::awaitable<void> Connection::serve() {
           co_return;
         }
         payload_ = {};
-        body_ = std::string();
+        free_memory(body_);
         shared_ = nullptr;
         if (stream) {
           if (!co_await send_stream(std::move(stream))) co_return;
           close = close || loop_.stopping();
         }
+        answer_memory_.hold(0);
         if (watch_) watch_->forget();
         if (close) {
           co_await say_goodbye();
           co_return;
         }
         parser_.next();
+        request_memory_.hold(0);
         phase_ = Phase::Idle;
         set_deadline(loop_.deadline(service_.limits.idle_time_max));
         break;
       }
       case Step::Refuse:
-        co_await refuse(std::move(refusal_));
+        co_await refuse(make_refusal(std::move(refusal_)));
         co_return;
       case Step::Close:
         co_return;
@@ -214,13 +245,13 @@ Connection::Step Connection::advance() {
       refusal_ = std::move(progress).error();
       return Step::Refuse;
     }
-    if (*progress == RequestParser::Progress::Complete) return Step::Handle;
-    if (*progress == RequestParser::Progress::HeadComplete && parser_.expects_continue()) {
-      return Step::SendContinue;
-    }
+    if (*progress == RequestParser::Progress::HeadComplete) return Step::Admit;
+    const bool complete = *progress == RequestParser::Progress::Complete;
+    const auto space = complete ? std::span<char>() : parser_.space();
+    if (!hold_request()) return Step::AwaitMemory;
+    if (complete) return Step::Handle;
     if (!tls_) return Step::NeedInput;
 
-    const auto space = parser_.space();
     const auto read = tls_->read(space);
     switch (read.status) {
       case TlsSession::Status::Data:
@@ -237,6 +268,46 @@ Connection::Step Connection::advance() {
         return Step::Close;
     }
   }
+}
+
+// Half of the budget is out of reach for heads: nobody knows yet whether they come with a key.
+bool Connection::hold_request() {
+  const auto bytes = parser_.memory_bytes();
+  const auto ceiling =
+      parser_.has_head() ? service_.memory.bytes_max() : service_.memory.bytes_max() / 2;
+  return request_memory_.try_hold(bytes > kRequestBytesFree ? bytes : 0, ceiling);
+}
+
+// Nothing is read meanwhile, which holds the client back. False when the request was refused.
+asio::awaitable<bool> Connection::await_memory() {
+  const auto end = std::chrono::steady_clock::now() + service_.limits.memory_time_max;
+  asio::steady_timer timer(loop_.context());
+  while (!hold_request()) {
+    if (loop_.stopping() || std::chrono::steady_clock::now() >= end) {
+      ++service_.stats.memory_refusals;
+      co_await refuse(make_refusal(out_of_memory(service_.memory), kMemoryRetryAfter));
+      co_return false;
+    }
+    timer.expires_after(kMemoryPoll);
+    co_await timer.async_wait(kToken);
+  }
+  co_return true;
+}
+
+// Decides on a body that is still on its way. False when the request was refused.
+asio::awaitable<bool> Connection::admit() {
+  if (service_.admit) {
+    auto& request = describe_request();
+    if (auto refusal = service_.admit(request)) {
+      co_await refuse(std::move(*refusal));
+      co_return false;
+    }
+    known_ = known_ || request.authorized;
+  }
+  if (!hold_request() && !co_await await_memory()) co_return false;
+  if (!parser_.expects_continue()) co_return true;
+  head_ = "HTTP/1.1 100 Continue\r\n\r\n";
+  co_return co_await send();
 }
 
 // False when nobody is interested in a further request.
@@ -265,12 +336,17 @@ void Connection::arrived(std::size_t size) {
 
 // ── Handling ──
 
-asio::awaitable<Response> Connection::handle() {
-  service_.stats.requests.fetch_add(1, std::memory_order_relaxed);
+Request& Connection::describe_request() {
   auto& request = parser_.request();
   request.secure = tls_ != nullptr;
   request.from_loopback = from_loopback_;
   request.client = this;
+  return request;
+}
+
+asio::awaitable<Response> Connection::handle() {
+  service_.stats.requests.fetch_add(1, std::memory_order_relaxed);
+  auto& request = describe_request();
   std::optional<Response> response;
   try {
     response = co_await service_.handler(request);
@@ -281,9 +357,28 @@ asio::awaitable<Response> Connection::handle() {
   }
   if (!at_home()) co_await come_home();
   if (!response) {
-    response = service_.refuse(Error(ErrorCode::Internal, "The request failed unexpectedly."));
+    response = make_refusal(Error(ErrorCode::Internal, "The request failed unexpectedly."));
   }
+  known_ = known_ || request.authorized;
   co_return std::move(*response);
+}
+
+// A large answer that does not fit is thrown away, and its client told to ask again. The answer to
+// a write is sent in any case: it tells what has happened.
+void Connection::hold_answer(Response& response) {
+  auto bytes = response.body_size();
+  if (bytes < kLargeAnswerBytes) return;
+  // Those who send the same text share its memory.
+  if (response.shared_body) {
+    bytes /= static_cast<std::size_t>(std::max(1L, response.shared_body.use_count()));
+  }
+  if (answer_memory_.try_hold(bytes, service_.memory.bytes_max())) return;
+  if (!response.repeatable) {
+    answer_memory_.hold(bytes);
+    return;
+  }
+  ++service_.stats.memory_refusals;
+  response = make_refusal(out_of_memory(service_.memory), kMemoryRetryAfter);
 }
 
 // A handler may have come back on a thread of somebody else's.
@@ -302,168 +397,22 @@ void Connection::when_gone(std::move_only_function<void()> leave) {
   watch_->when_gone(std::move(leave));
 }
 
-// ── Sending ──
-
-// Writes the head, takes the body, and returns whether the connection ends with this response.
-// Leaves a stream where it is, unless nobody wants it.
-bool Connection::start_response(Response& response) {
-  const bool complete = phase_ == Phase::Handling;
-  // Before HTTP/1.1 nothing but the end of the connection can tell the end of a stream.
-  const bool chunked = response.stream && !parser_.is_http_1_0();
-  const bool close = response.close || !complete || !parser_.keep_alive() || loop_.stopping() ||
-                     (response.stream && !chunked);
-  head_.clear();
-  append_head(head_, response,
-              {.close = close,
-               .keep_alive = complete && parser_.is_http_1_0(),
-               .chunked = chunked,
-               .date = loop_.date()});
-  body_.clear();
-  shared_ = nullptr;
-  if (!status_has_body(response.status) || (complete && parser_.request().method == "HEAD")) {
-    response.stream = nullptr;
-  } else if (!response.stream) {
-    body_ = std::move(response.body);
-    shared_ = std::move(response.shared_body);
-  }
-  payload_ = shared_ ? std::string_view(*shared_) : std::string_view(body_);
-  return close;
-}
-
-asio::awaitable<bool> Connection::send() {
-  if (!start_sending()) co_return false;
-  const auto sent = send_now();
-  co_return sent == Sent::All || (sent == Sent::Part && co_await send_rest());
-}
-
-// False when the client is gone, or when the stream broke and the client must be able to tell.
-asio::awaitable<bool> Connection::send_stream(std::unique_ptr<BodyStream> stream) {
-  const bool chunked = !parser_.is_http_1_0();
-  while (true) {
-    try {
-      shared_ = co_await stream->next();
-    } catch (const std::exception& exception) {
-      const auto& request = parser_.request();
-      diagnostics::error("{} {} broke off: {}", request.method, request.target, exception.what());
-      co_return false;
-    }
-    if (!at_home()) co_await come_home();
-    if (!shared_) break;
-    if (shared_->empty()) continue;  // A chunk of nothing would be the end.
-    head_.clear();
-    if (chunked) {
-      fmt::format_to(std::back_inserter(head_), "{:x}\r\n", shared_->size());
-      tail_ = "\r\n";
-    }
-    payload_ = *shared_;
-    if (!start_sending()) co_return false;
-    if (const auto sent = send_now();
-        sent == Sent::Failed || (sent == Sent::Part && !co_await send_rest())) {
-      co_return false;
-    }
-  }
-  stream.reset();
-  payload_ = {};
-  if (!chunked) co_return true;
-  head_ = "0\r\n\r\n";
-  co_return co_await send();
-}
-
-// Makes head_, payload_ and tail_, or what TLS makes of them, ready to be sent.
-bool Connection::start_sending() {
-  const auto share = tls_ ? kTlsRecordBytes : kFlatBytesMax;
-  payload_taken_ = 0;
-  if (tls_ || payload_.size() <= share) {
-    payload_taken_ = std::min(payload_.size(), share - std::min(share, head_.size()));
-    head_.append(payload_, 0, payload_taken_);
-  }
-  if (payload_taken_ == payload_.size()) head_.append(std::exchange(tail_, {}));
-  if (tls_) {
-    if (!tls_->write(head_)) return false;
-    unsent_ = {asio::buffer(tls_->output())};
-  } else {
-    unsent_ = {asio::buffer(head_), asio::buffer(payload_) + payload_taken_, asio::buffer(tail_)};
-    payload_taken_ = payload_.size();
-    tail_ = {};
-  }
-  return true;
-}
-
-// Called when all of unsent_ has left.
-Connection::Sent Connection::take_next_piece() {
-  if (!tls_) return Sent::All;
-  tls_->output().clear();
-  if (payload_taken_ == payload_.size()) {
-    if (tls_->output().capacity() > kTlsOutputBytesKept) tls_->output() = std::string();
-    return Sent::All;
-  }
-  const auto piece = payload_.substr(payload_taken_, kTlsPieceBytes);
-  payload_taken_ += piece.size();
-  if (!tls_->write(piece)) return Sent::Failed;
-  if (payload_taken_ == payload_.size() && !tls_->write(std::exchange(tail_, {}))) {
-    return Sent::Failed;
-  }
-  unsent_ = {asio::buffer(tls_->output())};
-  return Sent::Part;
-}
-
-// Most responses fit into the socket's buffer: those need no trip through the event loop.
-Connection::Sent Connection::send_now() {
-  while (true) {
-    error_code error;
-    // A plain send is a little cheaper than one that gathers.
-    auto size = unsent_[1].size() + unsent_[2].size() == 0 ? socket_.write_some(unsent_[0], error)
-                                                           : socket_.write_some(unsent_, error);
-    if (error == asio::error::would_block || error == asio::error::try_again) return Sent::Part;
-    if (error) return Sent::Failed;
-    bool all = true;
-    for (auto& buffer : unsent_) {
-      const auto sent = std::min(size, buffer.size());
-      buffer += sent;
-      size -= sent;
-      all = all && buffer.size() == 0;
-    }
-    if (!all) return Sent::Part;
-    if (const auto next = take_next_piece(); next != Sent::Part) return next;
-  }
-}
-
-asio::awaitable<bool> Connection::send_rest() {
-  const auto deadline_before = deadline_;
-  Sent sent = Sent::Part;
-  while (sent == Sent::Part) {
-    // Asked before every write: each time there was progress, or there is about to be some.
-    const auto allow = [this](const error_code& error, std::size_t) -> std::size_t {
-      if (error) return 0;
-      set_deadline(loop_.deadline(service_.limits.send_time_max));
-      return kWriteBytesMax;
-    };
-    const auto [error, size] = co_await asio::async_write(socket_, unsent_, allow, kToken);
-    if (error) co_return false;
-    sent = take_next_piece();
-  }
-  set_deadline(deadline_before);
-  co_return sent == Sent::All;
-}
-
-asio::awaitable<bool> Connection::send_handshake() {
-  payload_ = {};
-  payload_taken_ = 0;
-  unsent_ = {asio::buffer(tls_->output())};
-  const auto sent = send_now();
-  co_return sent == Sent::All || (sent == Sent::Part && co_await send_rest());
-}
-
-void Connection::send_what_fits(std::string_view text) {
-  error_code ignored;
-  if (!text.empty()) socket_.write_some(asio::buffer(text), ignored);
+std::string Connection::address() const {
+  const auto text = peer_.address().to_string();
+  return peer_.address().is_v6() ? fmt::format("[{}]:{}", text, peer_.port())
+                                 : fmt::format("{}:{}", text, peer_.port());
 }
 
 // ── Ending ──
 
-asio::awaitable<void> Connection::refuse(Error error) {
+Response Connection::make_refusal(Error error, milliseconds retry_after) {
+  const auto& request = parser_.request();
+  return service_.refuse(
+      {std::move(error), address(), request.method, request.target, retry_after});
+}
+
+asio::awaitable<void> Connection::refuse(Response response) {
   phase_ = Phase::Closing;
-  auto response = service_.refuse(error);
   start_response(response);
   if (co_await send()) co_await linger();
 }
@@ -472,12 +421,17 @@ asio::awaitable<void> Connection::refuse(Error error) {
 asio::awaitable<void> Connection::time_out() {
   if (phase_ != Phase::Receiving) co_return;
   ++service_.stats.requests_timed_out;
-  co_await refuse(
+  co_await refuse(make_refusal(
       Error(ErrorCode::RequestTimeout, fmt::format("The request was not complete after {} ms.",
-                                                   service_.limits.request_time_max.count())));
+                                                   service_.limits.request_time_max.count()))));
 }
 
 asio::awaitable<void> Connection::turn_away() {
+  auto refusal = make_refusal(
+      Error(ErrorCode::Unavailable,
+            fmt::format("The server has its limit of {} connections open. Close some, or share "
+                        "them: one connection serves many requests.",
+                        service_.limits.connections_max)));
   if (service_.tls) {
     set_deadline(loop_.deadline(kTurnAwayTimeMax));
     const auto space = parser_.space();
@@ -487,10 +441,7 @@ asio::awaitable<void> Connection::turn_away() {
     if (size > 0 && static_cast<unsigned char>(space.front()) == kTlsHandshake) co_return;
     if (error && !expired_) co_return;
   }
-  co_await refuse(Error(ErrorCode::Unavailable,
-                        fmt::format("The server has its limit of {} connections open. Close some, "
-                                    "or share them: one connection serves many requests.",
-                                    service_.limits.connections_max)));
+  co_await refuse(std::move(refusal));
 }
 
 // Behind the last response of a connection whose client agreed to the end.
@@ -513,12 +464,12 @@ asio::awaitable<void> Connection::linger() {
   error_code error;
   socket_.shutdown(asio::socket_base::shutdown_send, error);
   set_deadline(loop_.deadline(kLingerTimeMax));
-  const auto scrap = std::make_unique_for_overwrite<char[]>(kLingerBufferBytes);
+  const auto scrap = loop_.scrap();
   std::size_t dropped = 0;
   while (!error && !expired_ && dropped < kLingerBytesMax) {
     std::size_t size = 0;
     std::tie(error, size) =
-        co_await socket_.async_read_some(asio::buffer(scrap.get(), kLingerBufferBytes), kToken);
+        co_await socket_.async_read_some(asio::buffer(scrap.data(), scrap.size()), kToken);
     dropped += size;
   }
 }

@@ -3,7 +3,9 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -15,6 +17,7 @@
 #include "http/client_watch.h"
 #include "http/event_loop.h"
 #include "http/listener.h"
+#include "http/memory_budget.h"
 #include "http/request_parser.h"
 #include "http/tls.h"
 
@@ -22,11 +25,15 @@ namespace orrery::http {
 
 /// What the connections of a listener share. Outlives them.
 struct Service {
-  Limits limits;
+  explicit Service(const Limits& given) : limits(given), memory(given.memory_bytes_max) {}
+
+  const Limits limits;
   Listener::Handler handler;
   Listener::RefusalHandler refuse;
-  std::unique_ptr<TlsContext> tls;  ///< null: plain http only
+  Listener::AdmissionHandler admit;  ///< may be empty
+  std::unique_ptr<TlsContext> tls;   ///< null: plain http only
   Stats stats;
+  MemoryBudget memory;
   /// Connections above the limit that are being told so.
   std::atomic<std::size_t> turning_away{0};
 };
@@ -36,21 +43,29 @@ struct Service {
 ///     Fresh ─┐    ┌──────────────── Idle ◄──────────┐
 ///            ▼    ▼                                 │
 ///            Receiving ──► Handling ────────────────┴──► Closing
-///                └── refused: 400, 408, 413, 431 ───────────▲
+///                └── refused: 400, 401, 408, 413, 429, 431 ─▲
 class Connection final : private Client {
  public:
   enum class Admission { Welcome, TooMany };
 
   /// Starts serving `socket` on `loop`, whose thread this must be. A connection that is one too
   /// many only hears so.
-  static void open(Service& service, EventLoop& loop, Socket socket, Admission admission);
+  static void open(Service& service, EventLoop& loop, Socket socket, Admission admission,
+                   std::uint64_t order);
   ~Connection();
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
   // For the loop.
-  EventLoop::Time deadline() const { return deadline_; }
+  EventLoop::Time deadline(bool memory_is_short) const {
+    return memory_is_short && sending_ ? deadline_ - impatience_ : deadline_;
+  }
   void expire();
+  /// No key was seen on it, and it is not being answered.
+  bool is_idle_stranger() const;
+  void close_idle();
+  /// Connections that were accepted earlier have a lower one.
+  std::uint64_t order() const { return order_; }
   /// An idle one is closed; a handler that waits for something to happen is told.
   void begin_stop();
   void cut();
@@ -59,23 +74,30 @@ class Connection final : private Client {
 
  private:
   enum class Phase { Fresh, Idle, Receiving, Handling, Closing };
-  enum class Step { NeedInput, SendContinue, Handle, Refuse, Close };
+  enum class Step { NeedInput, Admit, AwaitMemory, Handle, Refuse, Close };
   enum class Sent { All, Part, Failed };
 
-  Connection(Service& service, EventLoop& loop, Socket socket, Admission admission);
+  Connection(Service& service, EventLoop& loop, Socket socket, Admission admission,
+             std::uint64_t order);
   static boost::asio::awaitable<void> run(std::unique_ptr<Connection> self);
   boost::asio::awaitable<void> serve();
 
   // Receiving.
   Step advance();
+  bool hold_request();
+  boost::asio::awaitable<bool> await_memory();
+  boost::asio::awaitable<bool> admit();
   bool prepare_to_wait();
   void arrived(std::size_t size);
 
   // Handling.
+  Request& describe_request();
   boost::asio::awaitable<Response> handle();
+  void hold_answer(Response& response);
   bool at_home() const;
   boost::asio::awaitable<void> come_home();
   void when_gone(std::move_only_function<void()> leave) override;
+  std::string address() const override;
 
   // Sending: start_response; then send, which is start_sending, send_now and, if that was not all,
   // send_rest; then send_stream, if there is one.
@@ -86,11 +108,13 @@ class Connection final : private Client {
   Sent send_now();
   boost::asio::awaitable<bool> send_rest();
   Sent take_next_piece();
+  std::size_t payload_bytes() const;
   boost::asio::awaitable<bool> send_handshake();
   void send_what_fits(std::string_view text);
 
   // Ending.
-  boost::asio::awaitable<void> refuse(Error error);
+  Response make_refusal(Error error, std::chrono::milliseconds retry_after = {});
+  boost::asio::awaitable<void> refuse(Response response);
   boost::asio::awaitable<void> time_out();
   boost::asio::awaitable<void> turn_away();
   boost::asio::awaitable<void> say_goodbye();
@@ -105,14 +129,23 @@ class Connection final : private Client {
   EventLoop& loop_;
   Socket socket_;
   const Admission admission_;
+  const std::uint64_t order_;
   std::size_t index_ = 0;
   Phase phase_ = Phase::Fresh;
   EventLoop::Time deadline_ = EventLoop::Time::max();
   bool expired_ = false;
+  bool sending_ = false;  // Waits for the client to read.
+  // So much earlier a client that does not read is dropped while memory is short.
+  const std::chrono::milliseconds impatience_;
+  bool known_ = false;    // A key was seen on it.
+  bool leaving_ = false;  // It is being closed to make room.
+  boost::asio::ip::tcp::endpoint peer_;
   bool from_loopback_ = false;
   bool protocol_known_ = false;  // http or https: the first byte tells
 
   RequestParser parser_;
+  MemoryHold request_memory_;
+  MemoryHold answer_memory_;
   std::unique_ptr<TlsSession> tls_;
   Error refusal_;  // for Step::Refuse
 

@@ -11,10 +11,12 @@ namespace {
 
 using std::chrono::milliseconds;
 
+constexpr std::size_t kScrapBytes = 64 * 1024;
+
 // A limit may be overrun by a tenth, but nobody waits for less than this or needs more.
 milliseconds tick_for(const Limits& limits) {
-  const auto shortest =
-      std::min({limits.request_time_max, limits.idle_time_max, limits.send_time_max});
+  const auto shortest = std::min({limits.request_time_max, limits.idle_time_max,
+                                  limits.send_time_max, limits.send_time_max_when_short});
   return std::clamp(shortest / 10, milliseconds(5), milliseconds(500));
 }
 
@@ -22,8 +24,12 @@ milliseconds tick_for(const Limits& limits) {
 
 // One thread runs the context, but others post to it, so its locks stay on: a hint of 1 says just
 // that.
-EventLoop::EventLoop(const Limits& limits)
-    : context_(1), work_(context_.get_executor()), timer_(context_), tick_(tick_for(limits)) {}
+EventLoop::EventLoop(const Limits& limits, const MemoryBudget& memory)
+    : context_(1),
+      work_(context_.get_executor()),
+      timer_(context_),
+      memory_(memory),
+      tick_(tick_for(limits)) {}
 
 EventLoop::~EventLoop() { ORRERY_ASSERT(!thread_.joinable()); }
 
@@ -71,10 +77,29 @@ void EventLoop::tick() {
   ticking_ = false;
   now_ = std::chrono::steady_clock::now();
   // Expiring only cancels I/O: connections leave the list later, when they are resumed.
+  const bool memory_is_short = memory_.is_short();
   for (Connection* connection : connections_) {
-    if (connection->deadline() < now_) connection->expire();
+    if (connection->deadline(memory_is_short) < now_) connection->expire();
   }
   if (!connections_.empty()) schedule_tick();
+}
+
+void EventLoop::close_strangers(std::size_t count, std::uint64_t newest) {
+  std::vector<Connection*> strangers;
+  for (Connection* connection : connections_) {
+    if (connection->is_idle_stranger() && connection->order() < newest) {
+      strangers.push_back(connection);
+    }
+  }
+  count = std::min(count, strangers.size());
+  const auto end = strangers.begin() + static_cast<std::ptrdiff_t>(count);
+  std::ranges::nth_element(strangers, end, {}, &Connection::order);
+  for (Connection* connection : std::span(strangers.begin(), end)) connection->close_idle();
+}
+
+std::span<char> EventLoop::scrap() {
+  if (!scrap_) scrap_ = std::make_unique_for_overwrite<char[]>(kScrapBytes);
+  return {scrap_.get(), kScrapBytes};
 }
 
 std::string_view EventLoop::date() {

@@ -3,7 +3,10 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <future>
+#include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -30,7 +33,7 @@ class EventLoop {
  public:
   using Time = std::chrono::steady_clock::time_point;
 
-  explicit EventLoop(const Limits& limits);
+  EventLoop(const Limits& limits, const MemoryBudget& memory);
   ~EventLoop();
   EventLoop(const EventLoop&) = delete;
   EventLoop& operator=(const EventLoop&) = delete;
@@ -46,6 +49,12 @@ class EventLoop {
   void add(Connection& connection);
   void remove(Connection& connection);
   std::size_t connection_count() const { return connections_.size(); }
+
+  /// Closes up to `count` idle connections on which no key was seen, the oldest first; those from
+  /// `newest` on stay.
+  void close_strangers(std::size_t count, std::uint64_t newest);
+  /// Memory that connections may read into what nobody wants: they all share it.
+  std::span<char> scrap();
 
   /// A deadline that passes not before `after`, and at most two ticks later.
   Time deadline(std::chrono::milliseconds after) const { return now_ + tick_ + after; }
@@ -72,10 +81,12 @@ class EventLoop {
   std::promise<void> end_;
   std::future<void> ended_;
 
+  const MemoryBudget& memory_;
   const std::chrono::milliseconds tick_;
   bool ticking_ = false;
   Time now_;
   std::vector<Connection*> connections_;
+  std::unique_ptr<char[]> scrap_;
   bool stopping_ = false;
 
   SystemClock clock_;

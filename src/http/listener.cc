@@ -30,8 +30,6 @@ using std::chrono::milliseconds;
 constexpr auto kToken = asio::as_tuple(asio::use_awaitable);
 using Acceptor = asio::basic_socket_acceptor<tcp, asio::io_context::executor_type>;
 
-// Connections above the limit that hear so at the same time; those beyond are closed unheard.
-constexpr std::size_t kTurningAwayMax = 256;
 // When the process is out of file descriptors, accepting again at once would fail again.
 constexpr milliseconds kAcceptRetry{50};
 // How long stop() waits, beyond its grace, for handlers of connections that it has cut.
@@ -40,6 +38,8 @@ constexpr std::chrono::seconds kHandlerEndMax{2};
 /// Everything a connection refers to. Behind a pointer because it may have to outlive the listener:
 /// see keep_forever.
 struct Machine {
+  explicit Machine(const Limits& limits) : service(limits) {}
+
   Service service;
   std::vector<std::unique_ptr<EventLoop>> loops;
 };
@@ -86,14 +86,15 @@ error_code listen(Acceptor& acceptor, const tcp::endpoint& endpoint) {
 class ListenerImpl final : public Listener {
  public:
   ListenerImpl(const ListenerOptions& options, Handler handler, RefusalHandler refuse,
-               std::unique_ptr<TlsContext> tls)
-      : machine_(std::make_unique<Machine>()) {
-    machine_->service.limits = options.limits;
-    machine_->service.handler = std::move(handler);
-    machine_->service.refuse = std::move(refuse);
-    machine_->service.tls = std::move(tls);
+               AdmissionHandler admit, std::unique_ptr<TlsContext> tls)
+      : machine_(std::make_unique<Machine>(options.limits)) {
+    auto& service = machine_->service;
+    service.handler = std::move(handler);
+    service.refuse = std::move(refuse);
+    service.admit = std::move(admit);
+    service.tls = std::move(tls);
     for (unsigned i = 0; i < std::max(1u, options.threads); ++i) {
-      machine_->loops.push_back(std::make_unique<EventLoop>(options.limits));
+      machine_->loops.push_back(std::make_unique<EventLoop>(options.limits, service.memory));
     }
   }
   ~ListenerImpl() override {
@@ -105,12 +106,14 @@ class ListenerImpl final : public Listener {
 
   std::uint16_t port() const override { return port_; }
   const Stats& stats() const override { return machine_->service.stats; }
+  const MemoryBudget& memory() const override { return machine_->service.memory; }
   void start() override;
   void stop(milliseconds grace) override;
 
  private:
   asio::awaitable<void> accept_all(Acceptor& acceptor);
   void admit(Socket socket, EventLoop& loop);
+  void make_room(std::size_t open, std::uint64_t newest);
   EventLoop& first_loop() { return *machine_->loops.front(); }
   EventLoop& next_loop();
   bool all_ended_by(EventLoop::Time time);
@@ -120,6 +123,8 @@ class ListenerImpl final : public Listener {
   std::vector<std::unique_ptr<Acceptor>> acceptors_;
   std::uint16_t port_ = 0;
   std::size_t next_loop_ = 0;
+  // Loops that have yet to close idle connections of strangers.
+  std::atomic<std::size_t> loops_making_room_{0};
   bool started_ = false;
   std::mutex stop_mutex_;
   bool stopped_ = false;
@@ -186,21 +191,40 @@ asio::awaitable<void> ListenerImpl::accept_all(Acceptor& acceptor) {
 
 void ListenerImpl::admit(Socket socket, EventLoop& loop) {
   auto& service = machine_->service;
-  ++service.stats.connections_accepted;
+  const std::uint64_t order = ++service.stats.connections_accepted;
   auto admission = Connection::Admission::Welcome;
-  if (++service.stats.connections_open > service.limits.connections_max) {
+  const std::size_t open = ++service.stats.connections_open;
+  const std::size_t open_max = service.limits.connections_max;
+  if (open > open_max - open_max / 8) make_room(open, order);
+  if (open > open_max) {
     --service.stats.connections_open;
     ++service.stats.connections_refused;
-    if (++service.turning_away > kTurningAwayMax) {
+    if (++service.turning_away > service.limits.turning_away_max) {
       --service.turning_away;
       return;
     }
     admission = Connection::Admission::TooMany;
   }
   asio::dispatch(loop.context(),
-                 [&service, &loop, socket = std::move(socket), admission]() mutable {
-                   Connection::open(service, loop, std::move(socket), admission);
+                 [&service, &loop, socket = std::move(socket), admission, order]() mutable {
+                   Connection::open(service, loop, std::move(socket), admission, order);
                  });
+}
+
+// Clients with a key must find a place, however many others hold connections and say nothing.
+void ListenerImpl::make_room(std::size_t open, std::uint64_t newest) {
+  if (loops_making_room_ > 0) return;
+  const auto& loops = machine_->loops;
+  const std::size_t open_max = machine_->service.limits.connections_max;
+  const std::size_t wanted = open - (open_max - open_max / 4);
+  const std::size_t share = (wanted + loops.size() - 1) / loops.size();
+  loops_making_room_ = loops.size();
+  for (const auto& loop : loops) {
+    asio::post(loop->context(), [this, &loop = *loop, share, newest] {
+      loop.close_strangers(share, newest);
+      --loops_making_room_;
+    });
+  }
 }
 
 bool ListenerImpl::all_ended_by(EventLoop::Time time) {
@@ -243,14 +267,14 @@ void ListenerImpl::stop(milliseconds grace) {
 }  // namespace
 
 Result<std::unique_ptr<Listener>> Listener::open(ListenerOptions options, Handler handler,
-                                                 RefusalHandler refuse) {
+                                                 RefusalHandler refuse, AdmissionHandler admit) {
   std::unique_ptr<TlsContext> tls;
   if (!options.tls_certificate_pem.empty()) {
     ORRERY_TRY(tls, TlsContext::make(options.tls_certificate_pem, options.tls_key_pem,
                                      options.legacy_tls));
   }
   auto listener = std::make_unique<ListenerImpl>(options, std::move(handler), std::move(refuse),
-                                                 std::move(tls));
+                                                 std::move(admit), std::move(tls));
   ORRERY_TRY(listener->bind(options));
   return Result<std::unique_ptr<Listener>>(std::move(listener));
 }

@@ -24,6 +24,8 @@ class Client {
   /// before this returns if it has happened already. Replaces what was to be called before; nothing
   /// takes that back.
   virtual void when_gone(std::move_only_function<void()> leave) = 0;
+  /// "127.0.0.1:4711", for diagnostics.
+  virtual std::string address() const = 0;
 
  protected:
   ~Client() = default;
@@ -39,6 +41,11 @@ class Request {
   std::string_view body;     ///< whole; empty when there is none
   bool secure = false;       ///< arrived over TLS
   bool from_loopback = false;
+  /// Set by whoever has found a valid key on it. Connections on which none was seen make room for
+  /// others when there are too many.
+  bool authorized = false;
+  /// For the handler, from the admission handler: what it has found out. 0: it was not asked.
+  std::uint8_t admission = 0;
 
   /// The first header of that name, without surrounding white space; empty when absent.
   std::string_view header(HeaderName name) const {
@@ -61,10 +68,19 @@ class Request {
   std::size_t header_count() const { return fields_.size(); }
   void clear() {
     method = target = body = {};
-    fields_.clear();
+    authorized = false;
+    admission = 0;
+    if (fields_.capacity() > kFieldsKept) {
+      fields_ = {};
+    } else {
+      fields_.clear();
+    }
   }
+  std::size_t memory_bytes() const { return fields_.capacity() * sizeof(Field); }
 
  private:
+  // An SDK sends thirty.
+  static constexpr std::size_t kFieldsKept = 128;
   struct Field {
     std::uint32_t hash;
     std::string_view name;
@@ -106,6 +122,9 @@ class Response {
 
   /// After this response the connection is closed.
   bool close = false;
+  /// The request has changed nothing. When memory is short, its client may be told to try again
+  /// instead of being sent a large body.
+  bool repeatable = false;
 
  private:
   std::string lines_;

@@ -8,6 +8,7 @@
 #include <boost/beast/http/basic_parser.hpp>
 
 #include "base/assert.h"
+#include "http/memory_budget.h"
 
 namespace orrery::http {
 namespace {
@@ -16,11 +17,11 @@ namespace beast = boost::beast;
 
 // An SDK's request with a 1 KB document is about 3 KB. What an idle connection keeps.
 constexpr std::size_t kBufferBytes = 8 * 1024;
-constexpr std::size_t kBufferBytesKept = 64 * 1024;
+constexpr std::size_t kBufferBytesKept = 16 * 1024;
 // Room behind the head for chunks, or a small body, to be read into.
 constexpr std::size_t kRoomBehindHead = 4 * 1024;
 constexpr std::size_t kBodyBytesFirst = 64 * 1024;
-constexpr std::size_t kBodyBytesKept = 64 * 1024;
+constexpr std::size_t kBodyBytesKept = 8 * 1024;
 // An SDK sends thirty. Bounds the memory for fields, which is more than that of a short line.
 constexpr std::size_t kHeaderCountMax = 1'000;
 
@@ -134,8 +135,15 @@ std::span<char> RequestParser::space() {
   if (stage_ == Stage::SizedBody && !body_in_place_) {
     if (body_received_ == body_.size()) {
       const auto size = std::min(body_size_, std::max(kBodyBytesFirst, 2 * body_received_));
-      // Not the size the callback is told: libstdc++ 12 tells it the capacity, which may be more.
-      body_.resize_and_overwrite(size, [size](char*, std::size_t) { return size; });
+      // Into a new string: one that grows takes up to twice as much, and the body must not take
+      // more than was announced. Not the size the callback is told: libstdc++ 12 tells it the
+      // capacity.
+      std::string larger;
+      larger.resize_and_overwrite(size, [&](char* data, std::size_t) {
+        std::memcpy(data, body_.data(), body_received_);
+        return size;
+      });
+      body_ = std::move(larger);
     }
     return {body_.data() + body_received_, body_.size() - body_received_};
   }
@@ -151,6 +159,12 @@ std::span<char> RequestParser::space() {
   }
   ORRERY_ASSERT(end_ < capacity_);
   return {buffer_.get() + end_, capacity_ - end_};
+}
+
+std::size_t RequestParser::memory_bytes() const {
+  const bool announced = stage_ == Stage::SizedBody && !body_in_place_;
+  return capacity_ + request_.memory_bytes() +
+         (announced ? std::max(body_size_, body_.capacity()) : body_.capacity());
 }
 
 void RequestParser::commit(std::size_t size) {
@@ -295,7 +309,7 @@ void RequestParser::next() {
   // One large request must not make the connection large for the rest of its life.
   if (capacity_ > kBufferBytesKept && end_ - begin_ < kBufferBytes / 2) reserve(kBufferBytes);
   if (body_.capacity() > kBodyBytesKept) {
-    body_ = std::string();
+    free_memory(body_);
   } else {
     body_.clear();
   }

@@ -62,6 +62,9 @@ class RequestParser {
   bool has_leftover() const { return stage_ == Stage::Complete && message_end_ < end_; }
   /// Bytes of which nothing is known yet; only before the head is complete.
   std::string_view unparsed() const { return {buffer_.get() + begin_, end_ - begin_}; }
+  /// The memory that the request takes, or will have taken when its announced body is there.
+  std::size_t memory_bytes() const;
+  bool has_head() const { return stage_ != Stage::Head; }
   /// Takes back what was committed: it was no HTTP.
   void discard() { begin_ = end_ = searched_ = 0; }
 

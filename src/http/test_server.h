@@ -11,6 +11,7 @@
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include <fmt/format.h>
 #include <boost/asio/as_tuple.hpp>
@@ -111,7 +112,13 @@ class TestServer {
     options.port = 0;
     auto opened = Listener::open(
         std::move(options), [this](Request& request) { return answer(request); },
-        [](const Error& error) { return refusal(error); });
+        [this](const Refusal& refused) {
+          const std::lock_guard lock(refusals_mutex_);
+          refusals_.push_back(
+              fmt::format("{} {} {}", refused.method, refused.target, refused.error.message()));
+          return refusal(refused);
+        },
+        [this](Request& request) { return admit(request); });
     if (!opened) throw std::runtime_error(opened.error().message());
     listener_ = std::move(*opened);
     listener_->start();
@@ -132,20 +139,30 @@ class TestServer {
   Outbox outbox;                    ///< what /pushed streams, and what /poll waits for
   std::atomic<int> pieces_made{0};  ///< by streams of /pieces/…
   std::atomic<int> streams_open{0};
+  std::atomic<int> admissions{0};  ///< requests whose bodies were on their way
   const SharedText shared = std::make_shared<const std::string>(16'000'000, 's');  ///< for /shared
 
   /// Tells the conditions apart by status, as the server's own table does.
-  static Response refusal(const Error& error) {
+  static Response refusal(const Refusal& refused) {
+    const Error& error = refused.error;
     Response response;
     response.status = error.code() == ErrorCode::BadRequest        ? 400
                       : error.code() == ErrorCode::RequestTimeout  ? 408
                       : error.code() == ErrorCode::RequestTooLarge ? 413
+                      : error.code() == ErrorCode::TooManyRequests ? 429
                       : error.code() == ErrorCode::HeadTooLarge    ? 431
                       : error.code() == ErrorCode::Unavailable     ? 503
                                                                    : 500;
     response.add("content-type", "application/json");
+    response.add("x-retry-after-ms", static_cast<std::uint64_t>(refused.retry_after.count()));
     response.body = fmt::format("{{\"message\":\"{}\"}}", error.message());
     return response;
+  }
+
+  /// "METHOD target message" of all that was refused.
+  std::vector<std::string> refusals() {
+    const std::lock_guard lock(refusals_mutex_);
+    return refusals_;
   }
 
  private:
@@ -187,8 +204,20 @@ class TestServer {
     Client& client_;
   };
 
+  /// Turns away those who say so, before their bodies are read.
+  std::optional<Response> admit(Request& request) {
+    ++admissions;
+    if (request.header("x-stranger").empty()) return std::nullopt;
+    Response response;
+    response.status = 401;
+    response.body = "no";
+    return response;
+  }
+
   asio::awaitable<Response> answer(Request& request) {
     Response response;
+    request.authorized = request.header("x-stranger").empty();
+    response.repeatable = request.method == "GET";
     if (request.target.starts_with("/pieces/")) {
       const std::string numbers(request.target.substr(8));
       response.stream = std::make_unique<Pieces>(*this, std::stoul(numbers),
@@ -207,6 +236,10 @@ class TestServer {
     }
     if (request.target == "/shared") {
       response.shared_body = shared;
+      co_return response;
+    }
+    if (request.target.starts_with("/bytes/")) {
+      response.body.assign(std::stoul(std::string(request.target.substr(7))), 'b');
       co_return response;
     }
     if (request.target == "/big") {
@@ -239,6 +272,8 @@ class TestServer {
   }
 
   asio::thread_pool pool_{2};
+  std::mutex refusals_mutex_;
+  std::vector<std::string> refusals_;
   std::unique_ptr<Listener> listener_;
 };
 

@@ -23,6 +23,7 @@ struct Config {
   std::string advertised_endpoint;  ///< empty: wherever a request was sent to
   unsigned threads = 0;             ///< 0: as many as there are cores
   std::size_t connections_max = 10'000;
+  std::size_t request_memory_bytes = 0;  ///< of requests and answers under way; 0: as fits
   std::chrono::milliseconds request_time_max{30'000};
   std::size_t feed_readers_max = 10'000;  ///< who wait for changes, or have them streamed
   std::chrono::milliseconds feed_heartbeat{15'000};  ///< a silent stream gives a sign of life

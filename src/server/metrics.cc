@@ -71,6 +71,20 @@ std::string metrics_text(const MetricsSources& sources) {
                  number(sources.http.connections_open));
   families.counter("orrery_connections_refused_total", "Connections over the limit.",
                    number(sources.http.connections_refused));
+  families.counter("orrery_connections_closed_for_room_total",
+                   "Idle connections without a key, closed because too many were open.",
+                   number(sources.http.strangers_closed));
+  families.gauge("orrery_request_memory_bytes",
+                 "Memory of the requests and answers that are under way.",
+                 static_cast<double>(sources.memory.used()));
+  families.gauge("orrery_request_memory_max_bytes", "What it may be.",
+                 static_cast<double>(sources.memory.bytes_max()));
+  families.counter("orrery_request_memory_refused_total",
+                   "Requests and answers that did not fit into it.",
+                   number(sources.http.memory_refusals));
+  families.counter("orrery_slow_readers_dropped_total",
+                   "Clients that did not read their answers while this memory was short.",
+                   number(sources.http.slow_readers_dropped));
   families.counter("orrery_requests_total", "Requests that arrived completely.",
                    number(sources.http.requests));
   families.counter("orrery_requests_timed_out_total", "Requests that took too long to arrive.",

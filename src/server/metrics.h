@@ -19,6 +19,7 @@ namespace orrery::server {
 
 struct MetricsSources {
   const http::Stats& http;
+  const http::MemoryBudget& memory;
   const api::PipelineStats& api;
   const api::FeedPush& push;
   const feed::ReaderStats& feed;

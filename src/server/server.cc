@@ -32,6 +32,7 @@
 #include "partition/committer.h"
 #include "partition/partition.h"
 #include "server/data_directory.h"
+#include "server/machine_limits.h"
 #include "server/metrics.h"
 #include "storage/store.h"
 
@@ -111,9 +112,11 @@ Result<std::string> checked_endpoint(std::string endpoint) {
 
 class ServerImpl final : public Server {
  public:
-  ServerImpl(const Config& config, std::unique_ptr<DataDirectory> directory,
-             std::unique_ptr<storage::Store> store, api::AccountKeys keys)
+  ServerImpl(const Config& config, DescriptorPlan descriptors,
+             std::unique_ptr<DataDirectory> directory, std::unique_ptr<storage::Store> store,
+             api::AccountKeys keys)
       : config_(config),
+        descriptors_(descriptors),
         directory_(std::move(directory)),
         store_(std::move(store)),
         commit_log_(*store_),
@@ -143,7 +146,9 @@ class ServerImpl final : public Server {
     options.address = config_.listen_address;
     options.port = config_.listen_port;
     options.threads = config_.threads;
-    options.limits.connections_max = config_.connections_max;
+    options.limits.connections_max = descriptors_.connections;
+    options.limits.turning_away_max = descriptors_.turning_away;
+    options.limits.memory_bytes_max = config_.request_memory_bytes;
     options.limits.request_time_max = config_.request_time_max;
     options.legacy_tls = config_.legacy_tls;
 
@@ -153,10 +158,12 @@ class ServerImpl final : public Server {
         [this] { return metrics(); }, index_keeper_.get(), &index_advisor_, &suspended_queries_,
         &read_ahead_, &vector_indexes_, config_.refuses_cross_partition});
     pipeline_ = std::make_unique<api::Pipeline>(*services_, authenticator_);
-    ORRERY_TRY(listener_, http::Listener::open(
-                              std::move(options),
-                              [this](http::Request& request) { return pipeline_->handle(request); },
-                              [this](const Error& error) { return pipeline_->refuse(error); }));
+    ORRERY_TRY(listener_,
+               http::Listener::open(
+                   std::move(options),
+                   [this](http::Request& request) { return pipeline_->handle(request); },
+                   [this](const http::Refusal& refusal) { return pipeline_->refuse(refusal); },
+                   [this](http::Request& request) { return pipeline_->admit(request); }));
     directory_->describe_holder(endpoint_url("http"));
     listener_->start();
     return {};
@@ -238,13 +245,14 @@ class ServerImpl final : public Server {
   }
 
   std::string metrics() const {
-    return metrics_text({listener_->stats(), pipeline_->stats(), push_, feed_.stats(),
-                         live_maps_.stats(), committer_, *catalog_, housekeeper_->stats(),
-                         index_keeper_->stats(), vector_indexes_.stats(), *store_,
-                         config_.durability == storage::Durability::Strict});
+    return metrics_text({listener_->stats(), listener_->memory(), pipeline_->stats(), push_,
+                         feed_.stats(), live_maps_.stats(), committer_, *catalog_,
+                         housekeeper_->stats(), index_keeper_->stats(), vector_indexes_.stats(),
+                         *store_, config_.durability == storage::Durability::Strict});
   }
 
   const Config config_;
+  const DescriptorPlan descriptors_;
   SystemClock clock_;
   // In the order in which each stands on those before it; destroyed the other way round.
   std::unique_ptr<DataDirectory> directory_;
@@ -285,9 +293,18 @@ class ServerImpl final : public Server {
 Result<std::unique_ptr<Server>> Server::open(const Config& given) {
   Config config = given;
   if (config.threads == 0) config.threads = std::max(1u, std::thread::hardware_concurrency());
+  if (config.request_memory_bytes == 0) config.request_memory_bytes = default_request_memory();
   if (config.tls_certificate.empty() != config.tls_key.empty()) {
     return Error(ErrorCode::BadRequest,
                  "--tls-cert and --tls-key go together: give both or neither");
+  }
+  // Before the store is opened, which takes its share.
+  const auto files = raise_descriptor_limit();
+  ORRERY_TRY(const auto descriptors, plan_descriptors(files, config.connections_max));
+  if (descriptors.connections < config.connections_max) {
+    diagnostics::info(
+        "the limit of {} open files leaves room for {} connections, not for {} (--connections-max)",
+        files, descriptors.connections, config.connections_max);
   }
   ORRERY_TRY(auto keys, parse_keys(config));
   ORRERY_TRY(auto endpoint, checked_endpoint(config.advertised_endpoint));
@@ -308,8 +325,8 @@ Result<std::unique_ptr<Server>> Server::open(const Config& given) {
         "--legacy-tls: TLS 1.0 with weak ciphers is admitted. For old SDKs on a "
         "machine of your own, not for a network");
   }
-  auto server =
-      std::make_unique<ServerImpl>(config, std::move(directory), std::move(store), std::move(keys));
+  auto server = std::make_unique<ServerImpl>(config, descriptors, std::move(directory),
+                                             std::move(store), std::move(keys));
   ORRERY_TRY(server->start(std::move(endpoint)));
   return server;
 }

@@ -1,6 +1,7 @@
 #include "storage/store.h"
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <array>
@@ -32,6 +33,7 @@
 #include "base/diagnostics.h"
 #include "storage/durable_file.h"
 #include "storage/handle.h"
+#include "storage/open_files.h"
 
 namespace orrery::storage {
 namespace {
@@ -115,7 +117,9 @@ rocksdb::DBOptions db_options(const std::shared_ptr<LatestMoment>& latest,
   options.max_background_jobs = 2;
   options.bytes_per_sync = 1 << 20;
   options.max_total_wal_size = 96 << 20;
-  options.max_open_files = 512;
+  rlimit files{};
+  const bool known = ::getrlimit(RLIMIT_NOFILE, &files) == 0;
+  options.max_open_files = static_cast<int>(table_files_max(known ? files.rlim_cur : 1024));
   options.skip_stats_update_on_db_open = true;
   options.max_manifest_file_size = 16 << 20;
   options.wal_recovery_mode = rocksdb::WALRecoveryMode::kPointInTimeRecovery;

@@ -1,4 +1,5 @@
 """Transport: keep-alive, bodies, limits and the answers to requests the server gives up on."""
+import re
 import ssl
 
 import pytest
@@ -130,6 +131,53 @@ def test_head_above_the_limit_is_431_and_the_connection_closed(client, connectio
     assert not list(response.breaches())
     assert connection.is_closed_by_server()
     assert_still_serving(client)
+
+
+@pytest.mark.parametrize("authorization", [None, "nonsense", "type%3Dmaster%26ver%3D1.0%26sig%3DAAAA"])
+def test_body_without_a_valid_key_is_refused_before_it_is_sent(client, connection, authorization):
+    request = client.build("POST", "/dbs", b"x" * MIB, {"authorization": authorization, "Expect": "100-continue"},
+                           signed=False)
+    connection.send(request[:-MIB])
+    response = connection.receive("POST").expect(401)
+    assert response["connection"] == "close"
+    assert not list(response.breaches())
+    assert_still_serving(client)
+
+
+def test_client_that_sends_all_of_its_body_still_reads_the_401(client, endpoint):
+    request = client.build("POST", "/dbs", b"x" * (2 * MIB - 1), signed=False)
+    for _ in range(5):
+        with wire.Connection(endpoint) as connection:
+            connection.send_until_answered(request)
+            connection.receive("POST").expect(401)
+
+
+def test_requests_beyond_the_memory_for_all_are_429_with_retry_after(server):
+    own = server("--request-memory-mb", 8)
+    client = own.client()
+    request = client.build("POST", "/dbs", b"x" * 1_990_000)
+    others = [wire.Connection(own.endpoint) for _ in range(4)]
+    for each in others:
+        each.send(request[:-1])
+
+    def held():
+        text = client.get("/_metrics", signed=False).expect(200).body.decode()
+        return float(re.search(r"^orrery_request_memory_bytes (\S+)$", text, re.M)[1])
+    wire.wait_until(lambda: held() >= 4 * 1_990_000, what="four bodies on their way")
+    with wire.Connection(own.endpoint) as fifth:
+        fifth.send_until_answered(request)
+        response = fifth.receive("POST").expect(429, 3092, "--request-memory-mb")
+        assert int(response["x-ms-retry-after-ms"]) >= 100
+        assert not list(response.breaches())
+    client.get("/").expect(200)  # small requests go on
+    for each in others:
+        each.send(request[-1:])
+        each.receive("POST").expect(400)
+        each.close()
+    wire.wait_until(lambda: held() == 0, what="all memory given back")
+    with wire.Connection(own.endpoint) as again:
+        again.send(request)
+        again.receive("POST").expect(400)
 
 
 @pytest.mark.parametrize("path", ["docs", "dbs"])

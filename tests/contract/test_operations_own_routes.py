@@ -29,6 +29,15 @@ def test_own_routes_are_only_read(client, path):
     client.request("DELETE", path, signed=False).expect((401, 405))
 
 
+def test_own_routes_do_not_wait_for_a_body(endpoint):
+    for verb, status in (("GET", 400), ("POST", 405)):
+        with wire.Connection(endpoint) as connection:
+            connection.send(f"{verb} /_health HTTP/1.1\r\nHost: localhost\r\n"
+                            "content-length: 2000000\r\n\r\n".encode())
+            connection.receive(verb).expect(status)
+            assert connection.is_closed_by_server()
+
+
 def test_metrics_are_prometheus_text(client):
     response = client.get("/_metrics", signed=False).expect(200)
     assert response["content-type"].startswith("text/plain")
