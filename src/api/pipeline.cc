@@ -79,10 +79,19 @@ http::Response Pipeline::refusal_of(Context& context, const Error& error) {
 std::optional<http::Response> Pipeline::admit(http::Request& request) {
   const auto path = parse_resource_path(request.target);
   const bool own = path && path->type == ResourceType::Own;
-  const auto checked = own ? refuse_body(request, path->text) : check_key(request, path);
+  auto checked = check_host(request);
+  if (checked && own) {
+    checked = refuse_body(request, path->text);
+  } else if (checked) {
+    checked = check_key(request, path);
+  }
   if (checked) return std::nullopt;
   Context context(request, activity_id_of(request));
   return refusal_of(context, checked.error());
+}
+
+Result<> Pipeline::check_host(const http::Request& request) const {
+  return services_.hosts.check(request.header(headers::kHost), request.header(headers::kOrigin));
 }
 
 /// Notes in the request what the key may do, so that it is verified once.
@@ -112,6 +121,7 @@ void Pipeline::count(const http::Response& response, Charge charge) {
 
 Async<http::Response> Pipeline::respond(Context& context) {
   http::Request& request = context.request;
+  ORRERY_CO_TRY(check_host(request));
   auto path = parse_resource_path(request.target);
   if (path && path->type == ResourceType::Own) {
     context.path = std::move(*path);

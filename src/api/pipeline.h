@@ -43,6 +43,7 @@ class Pipeline {
   const PipelineStats& stats() const { return stats_; }
 
  private:
+  Result<> check_host(const http::Request& request) const;
   Result<> check_key(http::Request& request, const Result<ResourcePath>& path);
   Async<http::Response> respond(Context& context);
   Async<http::Response> respond_own(Context& context);

@@ -6,6 +6,7 @@
 
 #include <boost/asio/thread_pool.hpp>
 
+#include "api/host_check.h"
 #include "api/page_ahead.h"
 #include "api/suspended_queries.h"
 #include "api/vector_indexes.h"
@@ -56,6 +57,8 @@ struct Services {
   /// Clients are to merge the answers of ranges by themselves, as the service makes them: queries
   /// over several ranges that are more than a filter are answered with their plan.
   bool refuses_cross_partition = false;
+  /// By default every name.
+  HostCheck hosts{};
 };
 
 }  // namespace orrery::api

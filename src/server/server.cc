@@ -12,6 +12,7 @@
 #include "api/authenticator.h"
 #include "api/document_request.h"
 #include "api/feed_push.h"
+#include "api/host_check.h"
 #include "api/pipeline.h"
 #include "api/scan_ahead.h"
 #include "api/services.h"
@@ -60,14 +61,9 @@ bool is_loopback(const std::string& address) {
   return !failure && parsed.is_loopback();
 }
 
-/// The host of "https://host:port/…", for the certificate.
+/// The host of "https://host:port/…", without its port.
 std::string host_of(std::string_view url) {
-  if (const auto scheme = url.find("://"); scheme != std::string_view::npos) {
-    url.remove_prefix(scheme + 3);
-  }
-  url = url.substr(0, url.find('/'));
-  if (url.starts_with('[')) return std::string(url.substr(1, url.find(']') - 1));
-  return std::string(url.substr(0, url.find(':')));
+  return std::string(api::name_of_host(api::host_of_url(url)));
 }
 
 Result<api::AccountKeys> parse_keys(const Config& config) {
@@ -157,6 +153,10 @@ class ServerImpl final : public Server {
         std::move(endpoint), options.tls_certificate_pem, [this] { return check_ready(); },
         [this] { return metrics(); }, index_keeper_.get(), &index_advisor_, &suspended_queries_,
         &read_ahead_, &vector_indexes_, config_.refuses_cross_partition});
+    if (is_loopback(config_.listen_address)) {
+      services_->hosts = api::HostCheck::this_machine(
+          {config_.listen_address, host_of(services_->advertised_endpoint)});
+    }
     pipeline_ = std::make_unique<api::Pipeline>(*services_, authenticator_);
     ORRERY_TRY(listener_,
                http::Listener::open(
