@@ -11,6 +11,7 @@
 #include "base/async.h"
 #include "base/diagnostics.h"
 #include "protocol/headers.h"
+#include "protocol/wire_error.h"
 
 namespace orrery::api {
 namespace {
@@ -27,6 +28,14 @@ std::string activity_id_of(const http::Request& request) {
       !given.empty() && given.size() <= kActivityIdMax &&
       std::ranges::all_of(given, [](unsigned char c) { return std::isalnum(c) || c == '-'; });
   return usable ? std::string(given) : make_activity_id();
+}
+
+/// Whether somebody was not let in, rather than mistaken: by the key, by the name of the host, or
+/// because there was no room.
+bool leaves_a_trace(const Context& context, const Error& error) {
+  if (error.code() == ErrorCode::Internal || error.code() == ErrorCode::Unavailable) return false;
+  return !context.request.authorized || error.code() == ErrorCode::Forbidden ||
+         error.code() == ErrorCode::TooManyRequests;
 }
 
 Error only_read(std::string_view path) {
@@ -72,6 +81,16 @@ http::Response Pipeline::refusal_of(Context& context, const Error& error) {
     diagnostics::error("{} {} answered {}: {} (activity {})", request.method, request.target,
                        response.status, error.message(), context.activity_id);
   }
+  if (leaves_a_trace(context, error)) {
+    const auto client = request.client != nullptr ? request.client->address() : std::string();
+    refusals_.add({.client = client,
+                   .method = request.method,
+                   .target = request.target,
+                   .status = response.status,
+                   .substatus = wire_error(error.code()).substatus,
+                   .reason = error.message(),
+                   .activity_id = context.activity_id});
+  }
   count(response, context.charge);
   return response;
 }
@@ -104,7 +123,15 @@ Result<> Pipeline::check_key(http::Request& request, const Result<ResourcePath>&
 }
 
 http::Response Pipeline::refuse(const http::Refusal& refusal) {
-  auto response = refusal_reply(refusal, make_activity_id());
+  const auto activity_id = make_activity_id();
+  auto response = refusal_reply(refusal, activity_id);
+  refusals_.add({.client = refusal.client,
+                 .method = refusal.method,
+                 .target = refusal.target,
+                 .status = response.status,
+                 .substatus = wire_error(refusal.error.code()).substatus,
+                 .reason = refusal.error.message(),
+                 .activity_id = activity_id});
   count(response, kRefused);
   return response;
 }

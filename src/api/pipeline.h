@@ -12,6 +12,7 @@
 
 #include "api/authenticator.h"
 #include "api/context.h"
+#include "api/refusal_log.h"
 #include "api/services.h"
 #include "http/message.h"
 #include "http/refusal.h"
@@ -28,7 +29,7 @@ struct PipelineStats {
 class Pipeline {
  public:
   Pipeline(Services& services, const Authenticator& authenticator)
-      : services_(services), authenticator_(authenticator) {}
+      : services_(services), authenticator_(authenticator), refusals_(services.clock) {}
 
   /// Answers a request. Never fails: what goes wrong is an answer too.
   boost::asio::awaitable<http::Response> handle(http::Request& request);
@@ -53,6 +54,7 @@ class Pipeline {
   Services& services_;
   const Authenticator& authenticator_;
   PipelineStats stats_;
+  RefusalLog refusals_;
 };
 
 }  // namespace orrery::api
