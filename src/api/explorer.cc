@@ -40,9 +40,9 @@ bool names(std::string_view list, std::string_view etag) {
   return false;
 }
 
-http::Response redirect_to_page(const Context& context) {
+http::Response redirect_to_page(const Context& context, int status) {
   http::Response response;
-  response.status = 307;
+  response.status = status;
   // Relative, so that it holds behind a proxy that puts us below another path.
   response.add("location", "_explorer/");
   response.add(headers::kContentType.text, "text/plain; charset=utf-8");
@@ -53,6 +53,14 @@ http::Response redirect_to_page(const Context& context) {
 
 }  // namespace
 
+http::Response redirect_from_root(const Context& context) {
+  auto response = redirect_to_page(context, 302);
+  // The same address is the account for those who sign, and must not be remembered as this.
+  response.add(headers::kCacheControl.text, "no-store");
+  response.add("vary", "accept, authorization");
+  return response;
+}
+
 std::optional<http::Response> serve(const Context& context) {
   std::string_view name = context.path.text;
   if (!name.starts_with(kRoot)) return {};
@@ -61,7 +69,7 @@ std::optional<http::Response> serve(const Context& context) {
   if (name.empty()) {
     // The path has lost its trailing slash by now; the page's own links need it.
     const std::string_view target = context.request.target;
-    if (!target.substr(0, target.find('?')).ends_with('/')) return redirect_to_page(context);
+    if (!target.substr(0, target.find('?')).ends_with('/')) return redirect_to_page(context, 307);
     name = kStartPage;
   }
   const auto all = files();

@@ -24,4 +24,7 @@ std::span<const File> files();
 /// the browser has, or the way from /_explorer to /_explorer/. Nothing for what is not there.
 std::optional<http::Response> serve(const Context& context);
 
+/// The way to the explorer from /, for a browser whose user has typed the server's address.
+http::Response redirect_from_root(const Context& context);
+
 }  // namespace orrery::api::explorer

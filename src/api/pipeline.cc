@@ -38,8 +38,16 @@ bool leaves_a_trace(const Context& context, const Error& error) {
          error.code() == ErrorCode::TooManyRequests;
 }
 
+/// Whether somebody has typed the address into a browser: no client of the API does that.
+bool asks_for_a_page(const http::Request& request) {
+  return (request.method == "GET" || request.method == "HEAD") &&
+         !request.has_header(headers::kAuthorization) &&
+         request.header(headers::kAccept).find("text/html") != std::string_view::npos;
+}
+
 Error only_read(std::string_view path) {
-  return Error(ErrorCode::MethodNotAllowed, fmt::format("/{} can only be read (GET).", path));
+  return Error(ErrorCode::MethodNotAllowed,
+               fmt::format("/{} can only be read (GET or HEAD).", path));
 }
 
 /// Own routes need no key, so that a body for one of them is not waited for.
@@ -154,6 +162,9 @@ Async<http::Response> Pipeline::respond(Context& context) {
     context.path = std::move(*path);
     co_return co_await respond_own(context);
   }
+  if (path && path->type == ResourceType::Account && asks_for_a_page(request)) {
+    co_return explorer::redirect_from_root(context);
+  }
   ORRERY_CO_TRY(check_key(request, path));
   context.access = request.admission == kReadWriteKey ? Access::ReadWrite : Access::ReadOnly;
   if (!path) co_return Error(path.error());
@@ -183,7 +194,7 @@ Async<http::Response> Pipeline::respond_own(Context& context) {
     ORRERY_CO_TRY(authenticator_.authenticate(request, nullptr));
     co_return Error(ErrorCode::NotFound, fmt::format("Resource Not Found. There is no /{}.", path));
   }
-  if (request.method != "GET") {
+  if (request.method != "GET" && request.method != "HEAD") {
     co_return only_read(path);
   }
   if (page) co_return std::move(*page);

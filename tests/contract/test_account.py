@@ -47,6 +47,31 @@ def test_advertised_url_wins_over_the_host_header(server):
         assert location["databaseAccountEndpoint"] == url
 
 
+# ── A browser's way in ──────────────────────────────────────────────────────────────────────────────
+
+HTML = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+
+
+@pytest.mark.parametrize("verb", ["GET", "HEAD"])
+def test_browser_at_the_root_is_sent_to_the_explorer(endpoint, verb):
+    client = wire.Client(endpoint)
+    response = client.request(verb, "/", headers=HTML, signed=False).expect(302)
+    assert response["location"] == "_explorer/"
+    assert response["cache-control"] == "no-store"
+    client.get("/_explorer/", signed=False).expect(200)
+
+
+@pytest.mark.parametrize("headers", [{}, {"Accept": "application/json"}, {"Accept": "*/*"}])
+def test_stranger_at_the_root_who_wants_no_page_is_401(client, headers):
+    client.get("/", headers, signed=False).expect(401)
+
+
+def test_browser_that_signs_gets_the_account(client):
+    assert client.get("/", HTML).expect(200).json["id"]
+    client.get("/", HTML, what=("dbs", "")).expect(401)
+    client.get("/dbs", HTML, signed=False).expect(401)
+
+
 def test_query_engine_configuration_is_an_object_written_as_text(client):
     text = client.get("/").expect(200).json["queryEngineConfiguration"]
     assert isinstance(text, str)

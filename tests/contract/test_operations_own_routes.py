@@ -29,6 +29,14 @@ def test_own_routes_are_only_read(client, path):
     client.request("DELETE", path, signed=False).expect((401, 405))
 
 
+@pytest.mark.parametrize("path", ["/_health", "/_ready", "/_explorer/"])
+def test_head_answers_like_get_without_a_body(client, path):
+    length = len(client.get(path, signed=False).expect(200).body)
+    response = client.request("HEAD", path, signed=False).expect(200)
+    assert int(response["content-length"]) == length
+    client.get("/_health", signed=False).expect(200)  # a body would have been taken for this one's response
+
+
 def test_own_routes_do_not_wait_for_a_body(endpoint):
     for verb, status in (("GET", 400), ("POST", 405)):
         with wire.Connection(endpoint) as connection:
