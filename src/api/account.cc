@@ -27,6 +27,9 @@ Result<http::Response> read_account(Services& services, Context& context) {
   std::string endpoint = services.advertised_endpoint;
   if (endpoint.empty()) {
     // Clients move all their traffic to this address: the one that they have reached us by works.
+    // Python's client compares it with its own endpoint as text. Whether that ends with a slash
+    // does not show in the request; it does in the connection strings that we and the service give
+    // out. Other clients compare URLs, or nothing.
     const auto host = context.header(headers::kHost);
     if (host.empty()) {
       return Error(

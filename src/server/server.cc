@@ -102,7 +102,6 @@ Result<std::string> checked_endpoint(std::string endpoint) {
         fmt::format("--advertise must be a URL such as https://orrery.example:8081/, not '{}'",
                     endpoint));
   }
-  if (!endpoint.ends_with('/')) endpoint.push_back('/');
   return endpoint;
 }
 

@@ -39,8 +39,8 @@ def test_endpoints_derive_from_the_host_header_and_keep_the_scheme(server, host)
             assert location["databaseAccountEndpoint"] == f"{scheme}://{host}/"
 
 
-def test_advertised_url_wins_over_the_host_header(server):
-    url = "https://orrery.example:444/"
+@pytest.mark.parametrize("url", ["https://orrery.example:444/", "https://orrery.example:444"])
+def test_advertised_url_wins_over_the_host_header_and_stays_as_it_is(server, url):
     client = server("--advertise", url).client()
     account = client.get("/", {"Host": "localhost:1"}).expect(200).json
     for location in account["writableLocations"] + account["readableLocations"]:
