@@ -179,7 +179,10 @@ Async<http::Response> Pipeline::respond(Context& context) {
   ORRERY_CO_TRY(check_version(context.api_version));
   context.token_form = session_token_form(context.api_version);
   auto response = co_await dispatch(services_, context);
-  if (response) response->repeatable = read;
+  if (response) {
+    response->repeatable = read;
+    add_content_location(*response, context, services_.advertised_endpoint);
+  }
   co_return response;
 }
 

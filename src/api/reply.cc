@@ -112,6 +112,20 @@ http::Response refusal_reply(const http::Refusal& refusal, std::string_view acti
                         static_cast<std::uint64_t>(refusal.retry_after.count()));
 }
 
+void add_content_location(http::Response& response, const Context& context,
+                          std::string_view advertised_endpoint) {
+  const std::string_view target = context.request.target;
+  const std::string_view host = context.header(headers::kHost);
+  const std::string_view slash = target.starts_with('/') ? "" : "/";
+  if (!advertised_endpoint.empty()) {
+    if (advertised_endpoint.ends_with('/')) advertised_endpoint.remove_suffix(1);
+    response.add("content-location", {advertised_endpoint, slash, target});
+  } else if (!host.empty()) {
+    response.add("content-location",
+                 {context.request.secure ? "https://" : "http://", host, slash, target});
+  }
+}
+
 void add_range_headers(http::Response& response, const Context& context,
                        const catalog::Range& range, Lsn lsn) {
   std::string token;

@@ -30,6 +30,11 @@ http::Response error_reply(Context& context, const Error& error);
 /// For requests that never became one: too slow, too large, broken.
 http::Response refusal_reply(const http::Refusal& refusal, std::string_view activity_id);
 
+/// content-location: the URL of the request, as the service has it on all that succeeds. Nothing
+/// when the request does not say which host it was sent to.
+void add_content_location(http::Response& response, const Context& context,
+                          std::string_view advertised_endpoint);
+
 /// x-ms-session-token for one range at `lsn`, and the group of LSN headers.
 void add_range_headers(http::Response& response, const Context& context,
                        const catalog::Range& range, Lsn lsn);

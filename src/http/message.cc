@@ -15,14 +15,18 @@ bool ends_a_line(char c) { return c == '\r' || c == '\n' || c == '\0'; }
 
 }  // namespace
 
-void Response::add(std::string_view name, std::string_view value) {
+void Response::add(std::string_view name, std::string_view value) { add(name, {value}); }
+
+void Response::add(std::string_view name, std::initializer_list<std::string_view> parts) {
   if (lines_.empty()) lines_.reserve(kLinesBytes);
   lines_.append(name).append(": ");
-  if (std::none_of(value.begin(), value.end(), ends_a_line)) {
-    lines_.append(value);
-  } else {
-    std::copy_if(value.begin(), value.end(), std::back_inserter(lines_),
-                 [](char c) { return !ends_a_line(c); });
+  for (const auto part : parts) {
+    if (std::none_of(part.begin(), part.end(), ends_a_line)) {
+      lines_.append(part);
+    } else {
+      std::copy_if(part.begin(), part.end(), std::back_inserter(lines_),
+                   [](char c) { return !ends_a_line(c); });
+    }
   }
   lines_.append("\r\n");
 }

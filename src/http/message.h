@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -118,6 +119,8 @@ class Response {
   /// LF: such characters are dropped, since a header must never be able to end the head.
   void add(std::string_view name, std::string_view value);
   void add(std::string_view name, std::uint64_t value);
+  /// The parts one behind the other.
+  void add(std::string_view name, std::initializer_list<std::string_view> parts);
   std::string_view header_lines() const { return lines_; }
 
   /// After this response the connection is closed.
