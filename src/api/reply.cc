@@ -47,6 +47,25 @@ std::string valid_utf8(const std::string& text) {
   return out;
 }
 
+/// The service wraps some texts, and clients compare this one with what is in the list. Ours says
+/// more, in a second entry.
+std::string message_of(const Error& error) {
+  constexpr std::string_view kTooLarge = "Request size is too large";
+  constexpr std::string_view kSeparator = ": ";
+  std::string_view text = error.message();
+  if (error.code() != ErrorCode::RequestTooLarge || !text.starts_with(kTooLarge)) {
+    return valid_utf8(error.message());
+  }
+  text.remove_prefix(kTooLarge.size());
+  std::string message = R"(Message: {"Errors":[)";
+  json::append_quoted(message, kTooLarge);
+  if (text.starts_with(kSeparator)) {
+    message.push_back(',');
+    json::append_quoted(message, text.substr(kSeparator.size()));
+  }
+  return message + "]}";
+}
+
 /// `retry_after_ms` 0: what is usual for the error.
 http::Response error_response(const Error& error, std::string_view activity_id, Charge charge,
                               std::uint64_t retry_after_ms = 0) {
@@ -61,7 +80,7 @@ http::Response error_response(const Error& error, std::string_view activity_id, 
   }
   response.body += ",\"message\":";
   json::append_quoted(response.body, fmt::format("{}\r\nActivityId: {}, Orrery/1.0",
-                                                 valid_utf8(error.message()), activity_id));
+                                                 message_of(error), activity_id));
   response.body.push_back('}');
   response.add(headers::kContentType.text, "application/json");
   add_common_headers(response, activity_id, charge);

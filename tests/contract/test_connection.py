@@ -1,4 +1,5 @@
 """Transport: keep-alive, bodies, limits and the answers to requests the server gives up on."""
+import json
 import re
 import ssl
 
@@ -187,6 +188,8 @@ def test_body_above_2_mb_is_413(client, container, connection, path):
     connection.send_until_answered(client.build("POST", target, body, {wire.KEY: '["a"]'}))
     response = connection.receive("POST").expect(413, text="Request size is too large")
     assert response.json["code"] == "RequestEntityTooLarge"
+    errors = json.loads(re.match(r"Message: (\{.*\})\r\nActivityId: ", response.message)[1])["Errors"]
+    assert errors[0] == "Request size is too large" and "2097152" in errors[1]
     assert not list(response.breaches())
     assert_still_serving(client)
 
