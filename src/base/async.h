@@ -30,6 +30,10 @@ template <typename Work>
 void post_blocking(BackgroundPool& pool, Work work) {
   pool.post(std::move(work));
 }
+template <typename Work>
+void post_blocking(const BackgroundPool::Lane& lane, Work work) {
+  lane.post(std::move(work));
+}
 
 /// Runs `work` (a callable that may block) on `pool` and resumes the caller on its own executor
 /// with what it returned. `work` must not throw.

@@ -1,54 +1,117 @@
 #include "base/background_pool.h"
 
 #include <sys/resource.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <latch>
-#include <memory>
-#include <thread>
 
-#include <boost/asio/post.hpp>
+#include "base/clock.h"
 
 namespace orrery {
 namespace {
 
-/// Of 40 steps; about a tenth of the share of others.
-constexpr int kNiceness = 10;
 /// So soon work goes on when nobody presses any more.
 constexpr std::chrono::milliseconds kLook{2};
 
 BackgroundPool::Duration now() { return std::chrono::steady_clock::now().time_since_epoch(); }
 
-BackgroundPool::Duration thread_cpu_time() {
-  timespec time{};
-  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
-}
+/// Whose work the calling thread does, if it is one of a pool.
+thread_local ClientId current;
 
 }  // namespace
 
-BackgroundPool::BackgroundPool(std::size_t threads, std::function<bool()> pressed, Rest rest)
-    : pressed_(std::move(pressed)), rest_(rest), pool_(threads) {
-  // On Linux the priority is a thread's own. Each waits for the others, so that each gets one turn.
-  const auto turns = std::make_shared<std::latch>(static_cast<std::ptrdiff_t>(threads));
+BackgroundPool::BackgroundPool(std::size_t threads, std::function<bool()> pressed, Rest rest,
+                               int niceness)
+    : pressed_(std::move(pressed)),
+      rest_(rest),
+      threads_per_client_(std::max<std::size_t>(threads, 2) - 1) {
+  const std::lock_guard lock(mutex_);
   for (std::size_t i = 0; i < threads; ++i) {
-    boost::asio::post(pool_, [turns] {
-      // Where a sandbox forbids it, everyone is treated alike.
-      ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), kNiceness);
-      turns->arrive_and_wait();
+    threads_.emplace_back([this, niceness] {
+      // On Linux the priority is a thread's own. Where a sandbox forbids it, everyone is treated
+      // alike.
+      ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), niceness);
+      run();
     });
   }
 }
 
-void BackgroundPool::post(Work work) {
-  boost::asio::post(pool_, [this, work = std::move(work)]() mutable { run(work); });
+void BackgroundPool::post(Work work) { post(std::move(work), current); }
+
+void BackgroundPool::post(Work work, ClientId id) {
+  {
+    const std::lock_guard lock(mutex_);
+    Client& client = clients_[id.client];
+    if (client.connections.empty()) turns_.push_back(id.client);
+    auto connection = std::ranges::find(client.connections, id.connection, &Client::Connection::id);
+    if (connection == client.connections.end()) {
+      connection = client.connections.insert(connection, {.id = id.connection, .waiting = {}});
+    }
+    connection->waiting.push_back(std::move(work));
+  }
+  changed_.notify_one();
 }
 
 void BackgroundPool::join() {
-  joining_ = true;
-  pool_.join();
+  std::vector<std::thread> threads;
+  {
+    const std::lock_guard lock(mutex_);
+    joining_ = true;
+    threads.swap(threads_);
+  }
+  changed_.notify_all();
+  for (std::thread& thread : threads) thread.join();
+}
+
+void BackgroundPool::run() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    changed_.wait(lock,
+                  [this] { return can_take() || (joining_ && turns_.empty() && running_ == 0); });
+    if (!can_take()) break;
+    Taken taken = take();
+    lock.unlock();
+    run(taken);
+    taken.work = nullptr;
+    lock.lock();
+    --running_;
+    const auto client = clients_.find(taken.client.client);
+    const bool was_at_limit = client->second.running-- == threads_per_client_;
+    if (client->second.running == 0 && client->second.connections.empty()) clients_.erase(client);
+    // Those who wait for this client, or for the end.
+    if (was_at_limit || joining_) changed_.notify_all();
+  }
+}
+
+bool BackgroundPool::can_take() const {
+  return std::ranges::any_of(
+      turns_, [this](std::uint64_t id) { return clients_.at(id).running < threads_per_client_; });
+}
+
+BackgroundPool::Taken BackgroundPool::take() {
+  const auto turn = std::ranges::find_if(
+      turns_, [this](std::uint64_t id) { return clients_.at(id).running < threads_per_client_; });
+  const std::uint64_t id = *turn;
+  Client& client = clients_.at(id);
+  Client::Connection& connection = client.connections.front();
+  Taken taken{.work = std::move(connection.waiting.front()),
+              .client = {.client = id, .connection = connection.id}};
+  connection.waiting.pop_front();
+  ++client.running;
+  ++running_;
+  // It is the turn of others, if there are any.
+  if (connection.waiting.empty()) {
+    client.connections.pop_front();
+  } else {
+    client.connections.splice(client.connections.end(), client.connections,
+                              client.connections.begin());
+  }
+  if (client.connections.empty()) {
+    turns_.erase(turn);
+  } else {
+    turns_.splice(turns_.end(), turns_, turn);
+  }
+  return taken;
 }
 
 void BackgroundPool::wait_for_turn() const {
@@ -57,13 +120,16 @@ void BackgroundPool::wait_for_turn() const {
   }
 }
 
-void BackgroundPool::run(Work& work) {
+void BackgroundPool::run(Taken& taken) {
   wait_for_turn();
   const auto began = now();
   const auto cpu_before = thread_cpu_time();
-  work();
+  current = taken.client;
+  taken.work();
+  current = {};
   const auto ended = now();
-  const auto waited = std::max(Duration(), ended - began - (thread_cpu_time() - cpu_before));
+  const Duration waited =
+      std::max<Duration>(Duration(), ended - began - (thread_cpu_time() - cpu_before));
   // Divided rather than multiplied, for there is no bound to how long work may take.
   const auto rest = waited < rest_.max / rest_.factor ? waited * rest_.factor : rest_.max;
   // Of two that end at once one may be forgotten; the next ones make up for it.

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <future>
+#include <string>
 #include <thread>
 
 #include <gtest/gtest.h>
@@ -76,6 +77,93 @@ TEST(BackgroundPoolTest, NobodyRestsWhenItIsToEnd) {
   pool.post([&] { done = true; });
   pool.join();
   EXPECT_TRUE(done);
+}
+
+constexpr ClientId kGreedy{.client = 1, .connection = 1};
+constexpr ClientId kModest{.client = 2, .connection = 1};
+
+/// Work that lasts until it is told to end.
+class Gate {
+ public:
+  BackgroundPool::Work work() {
+    return [this] {
+      ++begun;
+      begun.notify_all();
+      is_open.wait(false);
+    };
+  }
+  void open() {
+    is_open = true;
+    is_open.notify_all();
+  }
+  void wait_for(int count) {
+    for (int seen = begun; seen < count; seen = begun) begun.wait(seen);
+  }
+
+  std::atomic<int> begun = 0;
+  std::atomic<bool> is_open = false;
+};
+
+TEST(BackgroundPoolTest, NoClientHasAllThreads) {
+  Gate gate;
+  BackgroundPool pool(3, [] { return false; });
+  ASSERT_EQ(pool.threads_per_client(), 2U);
+  for (int i = 0; i < 10; ++i) pool.post(gate.work(), kGreedy);
+  gate.wait_for(2);
+  std::promise<void> ran;
+  pool.post([&] { ran.set_value(); }, kModest);
+  ran.get_future().wait();
+  EXPECT_EQ(gate.begun, 2);
+  gate.open();
+}
+
+TEST(BackgroundPoolTest, ClientsTakeTurns) {
+  Gate gate;
+  BackgroundPool pool(1, [] { return false; });
+  pool.post(gate.work(), kGreedy);
+  gate.wait_for(1);
+  std::string order;
+  for (int i = 0; i < 3; ++i) pool.post([&] { order += 'g'; }, kGreedy);
+  pool.post([&] { order += 'm'; }, kModest);
+  pool.post([&] { order += 's'; });
+  gate.open();
+  pool.join();
+  EXPECT_EQ(order, "gmsgg");
+}
+
+TEST(BackgroundPoolTest, ConnectionsOfAClientTakeTurns) {
+  Gate gate;
+  BackgroundPool pool(1, [] { return false; });
+  pool.post(gate.work(), kGreedy);
+  gate.wait_for(1);
+  std::string order;
+  for (int i = 0; i < 3; ++i) pool.post([&] { order += '1'; }, {.client = 1, .connection = 1});
+  for (int i = 0; i < 2; ++i) pool.post([&] { order += '2'; }, {.client = 1, .connection = 2});
+  gate.open();
+  pool.join();
+  EXPECT_EQ(order, "12121");
+}
+
+TEST(BackgroundPoolTest, WorkThatPostsWorkDoesItInTheNameOfItsClient) {
+  Gate gate;
+  BackgroundPool pool(2, [] { return false; });
+  ASSERT_EQ(pool.threads_per_client(), 1U);
+  std::promise<void> posted;
+  pool.post(
+      [&] {
+        // It cannot run beside this one, which is of the same client.
+        pool.post(gate.work());
+        posted.set_value();
+        std::promise<void> ran;
+        pool.post([&] { ran.set_value(); }, kModest);
+        ran.get_future().wait();
+        EXPECT_EQ(gate.begun, 0);
+      },
+      kGreedy);
+  posted.get_future().wait();
+  gate.open();
+  pool.join();
+  EXPECT_EQ(gate.begun, 1);
 }
 
 }  // namespace
