@@ -103,7 +103,8 @@ class QueryRows(Harness):
         body = {"query": query, "parameters": [{"name": "@n", "value": value}]}
         return connection.post("docs", LINK, json.dumps(body).encode(), {
             "x-ms-documentdb-isquery": "True", "x-orrery-explain": "true",
-            "x-ms-documentdb-query-enablecrosspartition": "True", **headers})
+            "x-ms-documentdb-query-enablecrosspartition": "True",
+            "x-orrery-cross-partition-queries": "serve", **headers})
 
     def wait_for_index(self, server, query):
         """Asks until an index serves. The server builds what such a question wants."""

@@ -203,6 +203,7 @@ export class Client {
       "content-type": "application/query+json",
       "x-ms-documentdb-isquery": "true",
       "x-ms-documentdb-query-enablecrosspartition": "true",
+      "x-orrery-cross-partition-queries": "serve",
       "x-ms-documentdb-populatequerymetrics": "true",
       "x-orrery-explain": "true",
       "x-ms-max-item-count": String(count),

@@ -255,6 +255,7 @@ class Requests {
                            signer.authorization("post", "docs", options_.container_link()));
     out += "content-type: application/query+json\r\nx-ms-documentdb-isquery: True\r\n";
     out += "x-ms-documentdb-query-enablecrosspartition: True\r\n";
+    out += "x-orrery-cross-partition-queries: serve\r\n";
     out += "x-ms-max-item-count: " + options_.page_size + "\r\n";
     if (!options_.access.empty()) out += "x-orrery-query-access: " + options_.access + "\r\n";
     return out;

@@ -74,8 +74,8 @@ class Container {
 
   ItemPages list_items(const ItemListOptions& options = {}) const;
   /// Rows as JSON text: documents, or whatever the query makes of them. Sends the text as it is.
-  /// Orrery puts the answer together from all ranges. The service does so for filters and joins;
-  /// for what must be sorted or added up it wants a partition key, and refuses otherwise
+  /// Orrery is asked to put the answer together from all ranges. The service does so for filters and
+  /// joins only; for what must be sorted or added up it wants a partition key, and refuses otherwise
   /// (400/1004). A mistake in the text is thrown as 400, with CosmosException::location().
   ItemPages query_items(const Query& query, const QueryOptions& options = {}) const;
 

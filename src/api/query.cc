@@ -50,6 +50,18 @@ Result<AccessChoice> access_choice(const Context& context) {
                            value.substr(0, 40)));
 }
 
+/// Whether the server merges the answers of several ranges: as the request says, or else as the
+/// server's option does.
+Result<bool> merges_ranges(const Services& services, const Context& context) {
+  const auto value = context.header(headers::kCrossPartitionQueries);
+  if (value.empty()) return !services.refuses_cross_partition;
+  if (value == "serve") return true;
+  if (value == "plan") return false;
+  return Error(ErrorCode::BadRequest,
+               fmt::format("x-orrery-cross-partition-queries is '{}', but must be serve or plan.",
+                           value.substr(0, 40)));
+}
+
 /// A query, and what its WHERE pins where the request names no part of the container.
 struct Understood {
   query::PreparedQueryPtr query;
@@ -272,14 +284,25 @@ Result<> wait_for_indexes(const Services& services, const QueryJob& job,
   return {};
 }
 
-/// As the service answers old clients: they take the plan from the error.
-Result<std::optional<http::Response>> refusal_with_plan(const Services& services, Context& context,
-                                                        const QueryBody& body, const QueryJob& job,
+/// As the service's gateway answers queries that it does not merge: old clients take the plan from
+/// the error, newer ones then ask for it.
+Result<std::optional<http::Response>> refusal_with_plan(Context& context, const QueryBody& body,
+                                                        const QueryJob& job,
                                                         const query::Settings& settings) {
-  if (!services.refuses_cross_partition || has_target(context) || job.scope.ranges.size() < 2) {
+  // Clients that have begun without a plan can't go on with one, even if a range was split since.
+  const bool is_begun = !context.header(headers::kContinuation).empty();
+  if (has_target(context) || is_begun || job.container->ranges.all().size() < 2) {
     return std::optional<http::Response>();
   }
+  // Without that, the filter pins a key: one range is enough, whatever the query is.
+  ORRERY_TRY(const bool may_cross, context.flag(headers::kEnableCrossPartition));
+  if (!may_cross) return std::optional<http::Response>();
   ORRERY_TRY(const bool is_parallel, context.flag(headers::kParallelizeCrossPartition));
+  // Most queries: there is no need to plan them to know that they are served.
+  const query::Query& tree = job.query->tree();
+  const bool is_filter = job.query->shape() == query::PreparedQuery::Shape::Stream &&
+                         !job.query->inner() && !tree.is_distinct && !tree.top && !tree.offset;
+  if (is_filter && !is_parallel) return std::optional<http::Response>();
   const query::PlanRequest request{.text = body.text,
                                    .parameters = job.query->parameters(),
                                    .settings = settings,
@@ -369,7 +392,10 @@ Result<Ready> make_ready(const Services& services, Context& context,
   Ready ready;
   ORRERY_TRY(ready.job, make_job(context, container, body, understood));
   ready.times = {.compile = compiled - begun, .plan = Clock::now() - compiled};
-  ORRERY_TRY(ready.refusal, refusal_with_plan(services, context, body, ready.job, settings));
+  ORRERY_TRY(const bool is_merged, merges_ranges(services, context));
+  if (!is_merged) {
+    ORRERY_TRY(ready.refusal, refusal_with_plan(context, body, ready.job, settings));
+  }
   ready.indexes = index_state(ready.job);
   return ready;
 }

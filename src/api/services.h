@@ -55,8 +55,9 @@ struct Services {
   /// Null: every vector is looked at.
   VectorIndexes* vector_indexes = nullptr;
   /// Clients are to merge the answers of ranges by themselves, as the service makes them: queries
-  /// over several ranges that are more than a filter are answered with their plan.
-  bool refuses_cross_partition = false;
+  /// over several ranges that are more than a filter are refused with their plan, unless the
+  /// request asks for the whole answer.
+  bool refuses_cross_partition = true;
   /// By default every name.
   HostCheck hosts{};
 };

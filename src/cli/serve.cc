@@ -285,12 +285,13 @@ void add_serve(CLI::App& app, int& exit_code) {
       ->capture_default_str();
   serve
       ->add_option("--cross-partition-queries", config.refuses_cross_partition,
-                   "serve: answer queries over several ranges; plan: refuse all but plain filters "
-                   "with their plan, as the service does, so that clients merge by themselves")
-      ->transform(CLI::CheckedTransformer(std::map<std::string, bool>{{"serve", false},
-                                                                      {"plan", true}}))
-      ->type_name("serve|plan")
-      ->default_str("serve");
+                   "plan: of queries over several ranges serve plain filters, and refuse others "
+                   "with their plan, as the service does, so that clients merge by themselves; "
+                   "serve: answer all of them, for clients that can't merge")
+      ->transform(
+          CLI::CheckedTransformer(std::map<std::string, bool>{{"serve", false}, {"plan", true}}))
+      ->type_name("plan|serve")
+      ->default_str("plan");
   serve->add_option("--log-level", config.level, "debug, info, warning, error or off")
       ->transform(CLI::CheckedTransformer(kLevels, CLI::ignore_case))
       ->default_str("info");

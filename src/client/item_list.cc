@@ -54,6 +54,8 @@ class ItemList {
     if (query_) {
       turn_into_query(call, *query_);
       call.headers.emplace_back(headers::kEnableCrossPartition.text, "True");
+      // The client does not merge: the service's own gateway ignores this.
+      call.headers.emplace_back(headers::kCrossPartitionQueries.text, "serve");
       const auto ask_for = [&](bool wanted, std::string_view header) {
         if (wanted) call.headers.emplace_back(header, "True");
       };

@@ -272,6 +272,7 @@ TEST_F(ItemListTest, QueryIsAnsweredForAllRangesAtOnce) {
   EXPECT_EQ(header_of(call, "content-type"), "application/query+json");
   EXPECT_EQ(header_of(call, "x-ms-documentdb-isquery"), "True");
   EXPECT_EQ(header_of(call, "x-ms-documentdb-query-enablecrosspartition"), "True");
+  EXPECT_EQ(header_of(call, "x-orrery-cross-partition-queries"), "serve");
   EXPECT_EQ(call.body, R"({"query":"SELECT * FROM c WHERE c.a = @a",)"
                        R"("parameters":[{"name":"@a","value":{"x":[1, 2]}}]})");
 }

@@ -202,6 +202,9 @@ inline constexpr HeaderName kFeedScope = "x-orrery-feed-scope";
 inline constexpr HeaderName kFeedDeletes = "x-orrery-feed-deletes";
 /// `scan` never uses an index, `index` waits for those that the query wants, `auto` is the default.
 inline constexpr HeaderName kQueryAccess = "x-orrery-query-access";
+/// `serve`: the server merges the answers of several ranges; `plan`: it refuses what is more than a
+/// filter with the plan by which clients merge. Without it the server's own option counts.
+inline constexpr HeaderName kCrossPartitionQueries = "x-orrery-cross-partition-queries";
 /// Of a query `true`; of its answer, percent-encoded JSON: how the rows were found.
 inline constexpr HeaderName kExplain = "x-orrery-explain";
 inline constexpr HeaderName kResolvedTs = "x-orrery-resolved-ts";

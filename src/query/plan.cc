@@ -338,12 +338,14 @@ Result<std::optional<std::string>> make_first_chance_plan(const PlanRequest& req
   const Query* inner = subquery_of(tree);
   const bool is_served = !reads_container(tree) || (inner && !is_row_by_row(*inner)) ||
                          (is_row_by_row(tree) && tree.order_by.empty() && !request.is_parallel);
-  if (is_served || is_pinned(parsed.ranges)) return std::optional<std::string>();
+  if (is_served) return std::optional<std::string>();
 
+  // The service refuses them before it looks where the filter leads.
   const bool is_value = tree.selection.kind == Selection::Kind::Value;
   if (has_aggregate(tree.selection) && (!is_value || !tree.group_by.empty())) {
     return refused("Cross partition query only supports 'VALUE <AggregateFunc>' for aggregates.");
   }
+  if (is_pinned(parsed.ranges)) return std::optional<std::string>();
   Features features(std::nullopt);
   ORRERY_TRY(auto plan,
              plan_text(std::move(parsed), request, features, AggregateForm::First, false));

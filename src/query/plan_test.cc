@@ -442,7 +442,8 @@ TEST_F(FirstChancePlanTest, IsThereForWhatTheServiceLeavesToClients) {
 TEST_F(FirstChancePlanTest, RefusesAggregatesThatAreNotTheValue) {
   for (const std::string_view text :
        {"SELECT COUNT(1) AS n FROM c", "SELECT c.x, COUNT(1) AS n FROM c GROUP BY c.x",
-        "SELECT VALUE COUNT(1) FROM c GROUP BY c.x"}) {
+        "SELECT VALUE COUNT(1) FROM c GROUP BY c.x", "SELECT COUNT(1) FROM c WHERE c.pk = 1",
+        "SELECT AVG(c.x) FROM c WHERE c.pk = 'a'"}) {
     const auto plan = first_chance(text);
     ASSERT_FALSE(plan.has_value()) << text;
     EXPECT_EQ(plan.error().message(),

@@ -28,9 +28,9 @@ struct Config {
   std::size_t feed_readers_max = 10'000;  ///< who wait for changes, or have them streamed
   std::chrono::milliseconds feed_heartbeat{15'000};  ///< a silent stream gives a sign of life
 
-  /// Queries over several ranges that are more than a filter are answered with their plan, as the
-  /// service does it, instead of being served.
-  bool refuses_cross_partition = false;
+  /// Queries over several ranges that are more than a filter are refused with their plan, as the
+  /// service does it, instead of being served. A request can say otherwise.
+  bool refuses_cross_partition = true;
 
   std::vector<std::string> keys;  ///< read-write, base64; empty: the well-known key
   std::vector<std::string> read_only_keys;

@@ -7,7 +7,10 @@ import wire
 from wire import CONTINUATION, MAX_ITEMS
 
 IS_QUERY = {"content-type": "application/query+json", "x-ms-documentdb-isquery": "True"}
-CROSS = {"x-ms-documentdb-query-enablecrosspartition": "True"}
+SERVED = "x-orrery-cross-partition-queries"
+# Over several ranges, merged by the server; without SERVED it does as the service's gateway does.
+CROSS = {"x-ms-documentdb-query-enablecrosspartition": "True", SERVED: "serve"}
+AS_THE_SERVICE = {SERVED: None}
 NO_CROSS = {"x-ms-documentdb-query-enablecrosspartition": "False"}
 PLAN = {"x-ms-cosmos-is-query-plan-request": "True", "x-ms-cosmos-query-version": "1.4"}
 FEATURES = "x-ms-cosmos-supported-query-features"
@@ -30,7 +33,7 @@ def body_of(text, parameters=None, **members):
 
 
 def post(container, body, headers=None, client=None):
-    """Not checked; `body` as it goes over the wire. Other headers replace those of a query across partitions."""
+    """Not checked; `body` as it goes over the wire. Other headers replace those of a query across partitions, which the server is to merge."""
     return (client or container.client).post(container.docs, body, IS_QUERY | CROSS | (headers or {}))
 
 

@@ -5,8 +5,8 @@ import pytest
 
 import change_feed as cf
 import queries
-from queries import ALL_FEATURES, ORDER_FILTER, PLAN
-from wire import CONTINUATION, OLDEST
+from queries import ALL_FEATURES, AS_THE_SERVICE, ORDER_FILTER, PLAN
+from wire import CONTINUATION, MAX_ITEMS, OLDEST
 
 TEXT = "SELECT VALUE c.id FROM c"
 INFO_MEMBERS = ["distinctType", "top", "offset", "limit", "orderBy", "orderByExpressions", "groupByExpressions", "groupByAliases", "aggregates",
@@ -270,20 +270,30 @@ def test_hashes_of_arrays_start_at_their_type(container):
 FIRST_CHANCE = "The provided cross partition query can not be directly served by the gateway. This is a first chance (internal) exception"
 
 
-@pytest.fixture
-def refusing(server):
-    with server("--cross-partition-queries", "plan").client() as client:
-        container = client.create_database().create_container(throughput=cf.TWO_RANGES)
-        for key in cf.EPKS:
-            container.create({"id": key, "pk": key, "n": len(key)}).expect(201)
-        yield container
+@pytest.fixture(scope="module")
+def refusing(module_client):
+    """Two ranges, asked as the service's clients do: without our header."""
+    container = module_client.create_database().create_container(throughput=cf.TWO_RANGES)
+    for key in cf.EPKS:
+        container.create({"id": key, "pk": key, "n": len(key)}).expect(201)
+    return container
 
 
-def test_the_service_s_own_way_refuses_with_the_plan(refusing):
+def ask(container, text, headers=None):
+    return queries.send(container, text, headers=AS_THE_SERVICE | (headers or {}))
+
+
+def rows_of(container, text, **options):
+    return queries.rows(container, text, headers=AS_THE_SERVICE, **options)
+
+
+def test_the_server_refuses_with_the_plan_as_the_service_does(refusing):
     for text, member, value in (("SELECT VALUE COUNT(1) FROM c", "aggregates", ["Count"]), ("SELECT TOP 1 * FROM c", "top", 1),
                                 ("SELECT * FROM c ORDER BY c.n", "orderBy", ["Ascending"]), ("SELECT * FROM c OFFSET 1 LIMIT 1", "offset", 1),
-                                ("SELECT DISTINCT c.n FROM c", "distinctType", "Unordered")):
-        response = queries.send(refusing, text).expect(400, 1004, FIRST_CHANCE)
+                                ("SELECT DISTINCT c.n FROM c", "distinctType", "Unordered"),
+                                ("SELECT * FROM c ORDER BY VectorDistance(c.v, [1, 2])", "hasNonStreamingOrderBy", True),
+                                ("SELECT c.n FROM c GROUP BY c.n", "groupByExpressions", ["c.n"])):
+        response = ask(refusing, text).expect(400, 1004, FIRST_CHANCE)
         assert list(response.json) == ["code", "message", "additionalErrorInfo"] and response.json["code"] == "BadRequest"
         plan = json.loads(response.json["additionalErrorInfo"])
         assert plan["queryInfo"][member] == value and plan["queryRanges"] == [EVERYTHING], text
@@ -291,16 +301,23 @@ def test_the_service_s_own_way_refuses_with_the_plan(refusing):
 
 
 def test_old_clients_find_the_item_first_and_alone(refusing):
-    response = queries.send(refusing, "SELECT VALUE MAX(c.n) FROM c").expect(400, 1004)
+    response = ask(refusing, "SELECT VALUE MAX(c.n) FROM c").expect(400, 1004)
     sent = json.loads(response.json["additionalErrorInfo"])["queryInfo"]["rewrittenQuery"]
     assert sent == 'SELECT VALUE [{"item": MAX(c.n)}]\nFROM c'
     assert max(rows[0][0]["item"] for rows in per_range(refusing, sent)) == len("partitionKey")
 
 
-def test_aggregates_that_old_clients_cannot_put_together(refusing):
-    for text in ("SELECT COUNT(1) AS n FROM c", "SELECT c.n, COUNT(1) AS m FROM c GROUP BY c.n"):
-        response = queries.send(refusing, text).expect(400, 0)
-        assert "Cross partition query only supports 'VALUE <AggregateFunc>' for aggregates." in response.message
+@pytest.mark.parametrize("text", [
+    "SELECT COUNT(1) AS n FROM c", "SELECT c.n, COUNT(1) AS m FROM c GROUP BY c.n", "SELECT COUNT(1) FROM c", "SELECT AVG(c.n) FROM c",
+    "SELECT COUNT(1) FROM c WHERE c.pk = 'aa'", "SELECT AVG(c.n) AS mean FROM c WHERE c.pk = 'aa'"])
+def test_aggregates_that_old_clients_cannot_put_together(refusing, text):
+    response = ask(refusing, text).expect(400, 0)
+    assert "Cross partition query only supports 'VALUE <AggregateFunc>' for aggregates." in response.message
+
+
+def test_aggregates_of_a_pinned_key_are_served_to_who_does_not_cross(refusing):
+    page = ask(refusing, "SELECT COUNT(1) AS n FROM c WHERE c.pk = 'aa'", queries.NO_CROSS).expect(200)
+    assert page.json["Documents"] == [{"n": 1}]
 
 
 def test_what_the_service_serves_itself_is_served(refusing):
@@ -308,18 +325,43 @@ def test_what_the_service_serves_itself_is_served(refusing):
     for text, count in ((TEXT, 6), (TEXT + " WHERE c.n > 3", 3), ("SELECT VALUE c.id FROM c WHERE c.pk IN ('a', 'aa')", 2),
                         ("SELECT VALUE c.id FROM c WHERE c.id LIKE '%a%'", 3), ("SELECT TOP 2 c.id FROM c WHERE c.pk = 0", 1),
                         ("SELECT TOP 2 c.id FROM c WHERE false", 0), ("SELECT VALUE COUNT(1) FROM c WHERE c.pk = 1 AND c.pk = 2", 1)):
-        assert len(queries.rows(refusing, text)) == count, text
+        assert len(rows_of(refusing, text)) == count, text
+    refusing.delete("zero", [0]).expect(204)
 
 
 def test_with_a_target_everything_is_served(refusing):
-    assert queries.rows(refusing, "SELECT VALUE COUNT(1) FROM c", scope=cf.of_key("aa")) == [1]
-    assert queries.rows(refusing, "SELECT VALUE COUNT(1) FROM c WHERE c.pk = 'aa'") == [1]
+    assert rows_of(refusing, "SELECT VALUE COUNT(1) FROM c", scope=cf.of_key("aa")) == [1]
+    assert rows_of(refusing, "SELECT COUNT(1) AS n FROM c", scope=cf.of_key("aa")) == [{"n": 1}]
+    assert rows_of(refusing, "SELECT VALUE COUNT(1) FROM c WHERE c.pk = 'aa'") == [1]
     assert sum(rows[0] for rows in per_range(refusing, "SELECT VALUE COUNT(1) FROM c")) == 5
     assert queries.plan(refusing, "SELECT VALUE COUNT(1) FROM c").expect(200).json["queryInfo"]["aggregates"] == ["Count"]
 
 
-def test_without_that_option_everything_is_served_to_every_client(spread):
+def test_who_was_served_before_a_split_is_served_to_the_end(container):
+    container.fill(6)
+    text = "SELECT VALUE c.n FROM c ORDER BY c.n"
+    first = ask(container, text, {MAX_ITEMS: "2"}).expect(200)
+    cf.split(container)
+    ask(container, text).expect(400, 1004)
+    assert first.json["Documents"] + rows_of(container, text, token=first[CONTINUATION]) == list(range(6))
+
+
+def test_one_range_is_served_whole(container):
+    container.create({"id": "x", "pk": "a", "n": 7}).expect(201)
+    assert rows_of(container, "SELECT COUNT(1) AS n FROM c") == [{"n": 1}]
+
+
+def test_the_header_asks_for_the_whole(spread):
     body = {"query": "SELECT VALUE COUNT(1) FROM c"}
     for version in (OLDEST, None):
         response = spread.client.post(spread.docs, body, queries.IS_QUERY | queries.CROSS, version=version).expect(200)
         assert response.json["Documents"] == [20]
+    queries.send(spread, body["query"], headers={queries.SERVED: "plan"}).expect(400, 1004)
+    queries.send(spread, body["query"], headers={queries.SERVED: "both"}).expect(400, text="must be serve or plan")
+
+
+def test_the_option_serves_the_whole_to_every_client(server):
+    with server("--cross-partition-queries", "serve").client() as client:
+        container = client.create_database().create_container(throughput=cf.TWO_RANGES)
+        assert rows_of(container, "SELECT COUNT(1) AS n FROM c") == [{"n": 0}]
+        queries.send(container, "SELECT VALUE COUNT(1) FROM c", headers={queries.SERVED: "plan"}).expect(400, 1004)
