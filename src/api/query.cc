@@ -393,6 +393,7 @@ Result<Ready> make_ready(const Services& services, Context& context,
   ORRERY_TRY(ready.job, make_job(context, container, body, understood));
   ready.times = {.compile = compiled - begun, .plan = Clock::now() - compiled};
   ORRERY_TRY(const bool is_merged, merges_ranges(services, context));
+  ready.job.spans_ranges = is_merged || has_target(context);
   if (!is_merged) {
     ORRERY_TRY(ready.refusal, refusal_with_plan(context, body, ready.job, settings));
   }

@@ -21,8 +21,6 @@ using query::PreparedQuery;
 
 /// The clock is looked at once in so many documents; after each one where a document may take long.
 constexpr std::size_t kDeadlineInterval = 64;
-/// A full page looks on for so many documents whether there is another row: most queries end here.
-constexpr std::size_t kLookAheadMax = 100;
 
 /// What an event loop may look at for one page, with about kDeadlineInterval documents: so many
 /// entries of each range.
@@ -205,9 +203,23 @@ class Run final : public SuspendedQuery {
       bytes_passed_ += walk_->report().bytes_passed;
       walk_.reset();
       if (!is_page_done_) ++at_;
+      if (ends_with_range()) end_before(at_);
     }
     has_read_all_ = !is_page_done_;
     return {};
+  }
+
+  /// Whether the page is not to have rows of the range that would come next.
+  bool ends_with_range() const {
+    return !job_.spans_ranges && !is_page_done_ && is_stream() && execution_.count() > 0 &&
+           at_ < pieces_.size() && pieces_[at_].range != pieces_[at_ - 1].range;
+  }
+
+  /// The next page begins with that piece.
+  void end_before(std::size_t piece) {
+    last_piece_ = piece;
+    last_number_ = pieces_[piece].after;
+    is_page_done_ = true;
   }
 
   Result<> open_piece() {
@@ -271,9 +283,9 @@ class Run final : public SuspendedQuery {
     if (!walk_->is_pause() && !push(number)) return {};
     last_number_ = number;
     if (is_due && Clock::now() > deadline_) is_out_of_time_ = is_piece_done_ = true;
+    // As the service does, it does not look whether there is another row: the next page tells.
     const bool is_full = is_stream() && execution_.count() >= job_.limits.rows_max;
-    if (is_full && !full_at_) full_at_ = read;
-    if (is_full && read - *full_at_ >= kLookAheadMax) is_page_done_ = is_piece_done_ = true;
+    if (is_full) is_page_done_ = is_piece_done_ = true;
     if (is_out_of_time_ && is_stream()) is_page_done_ = true;
     return {};
   }
@@ -334,7 +346,6 @@ class Run final : public SuspendedQuery {
   std::uint64_t documents_passed_ = 0;
   std::uint64_t bytes_passed_ = 0;
   std::uint64_t due_at_ = kDeadlineInterval;  // So many documents: then the clock is looked at.
-  std::optional<std::uint64_t> full_at_;      // So many: then the page was full.
   Clock::time_point deadline_;
   bool is_piece_done_ = false;
   bool is_page_done_ = false;

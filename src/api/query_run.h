@@ -32,6 +32,9 @@ struct QueryJob {
   AccessChoice choice = AccessChoice::Auto;
   /// A page that has found little by then ends, and says where to go on.
   std::chrono::milliseconds time_max{1000};
+  /// Whether a page of rows as they come may have those of several ranges; else it ends with the
+  /// range, as the service's do.
+  bool spans_ranges = true;
   std::string target;  ///< which part of the container the request names, as it names it
 };
 

@@ -429,7 +429,8 @@ class Execution::Impl {
       ++position_.emitted;
       remember_row(row);
     }
-    is_over_ = !has_more_;
+    // A full page is followed by another one, even if that is empty: so the service's are.
+    is_over_ = !has_more_ && count_ < limits_.rows_max;
   }
 
   /// A key that is too long for a token is told by its beginning, and by how many rows with that

@@ -84,11 +84,12 @@ def crowd(module_client):
 
 @pytest.mark.parametrize("size, count", [(None, 1000), ("0", 1000), ("-1", 1100), ("1", 1), ("999", 999), ("1000", 1000), ("1100", 1100), ("5000", 1100)])
 def test_page_sizes(crowd, size, count):
+    ends = count == 1100 and size != "1100"  # a full page does not say that it is the last one
     page = queries.send(crowd, TEXT, size=size).expect(200)
     assert page.json["_count"] == count
-    assert (page[CONTINUATION] is None) == (count == 1100)
+    assert (page[CONTINUATION] is None) == ends
     sorted_page = queries.send(crowd, TEXT + " ORDER BY c.n", size=size).expect(200)
-    assert sorted_page.json["_count"] == count and (sorted_page[CONTINUATION] is None) == (count == 1100)
+    assert sorted_page.json["_count"] == count and (sorted_page[CONTINUATION] is None) == ends
 
 
 @pytest.mark.parametrize("size", ["abc", "1.5", "-2", "1x", "99999999999", "+1", "0x1"])
@@ -240,8 +241,21 @@ def test_continuations_are_short_even_for_long_sort_keys(db, limit):
 def test_the_last_page_says_so(spread, text):
     (whole,) = queries.pages(spread, text, size=-1)
     if (count := whole.json["_count"]) > 1:
-        assert queries.send(spread, text, size=count).expect(200)[CONTINUATION] is None, "no empty page follows a full one"
+        assert queries.send(spread, text, size=count + 1).expect(200)[CONTINUATION] is None
         assert queries.send(spread, text, size=count - 1).expect(200)[CONTINUATION]
+
+
+@pytest.mark.parametrize("text", [
+    TEXT, "SELECT * FROM c", TEXT + " WHERE c.n > 3", TEXT + " ORDER BY c.n", TEXT + " ORDER BY c.tie DESC", "SELECT c.id, e FROM c JOIN e IN c.list",
+    "SELECT DISTINCT VALUE c.n FROM c"])
+def test_an_empty_page_follows_a_last_page_that_is_full(spread, text):
+    """As the service's: clients of its early years count pages."""
+    for scope in ({}, cf.of_range("0"), cf.of_key("aa")):
+        count = len(queries.rows(spread, text, scope=scope))
+        full = queries.send(spread, text, scope=scope, size=count).expect(200)
+        assert full.json["_count"] == count and full[CONTINUATION]
+        empty = queries.send(spread, text, scope=scope, size=count, token=full[CONTINUATION]).expect(200)
+        assert empty.json["Documents"] == [] and empty[CONTINUATION] is None
 
 
 def test_top_ends_without_a_continuation(spread):
@@ -269,3 +283,27 @@ def test_continuations_survive_a_restart(server, tmp_path):
             if token is not None:
                 found = found + queries.rows(container, text, token=token, size=2)
             assert found == wanted[text], text
+
+
+# ── Over several ranges ─────────────────────────────────────────────────────────────────────────────
+
+def of_ranges(container):
+    """The id of the range that a document is in."""
+    return {row: each["id"] for each in container.ranges() for row in queries.rows(container, TEXT, scope=cf.of_range(each["id"]))}
+
+
+@pytest.mark.parametrize("size", [None, "-1", "3", "40"])
+@pytest.mark.parametrize("text", ["SELECT * FROM c", "SELECT c.id FROM c WHERE c.n % 2 = 0", "SELECT c.id, e FROM c JOIN e IN c.list"])
+def test_a_page_never_spans_ranges(spread, text, size):
+    place, found = of_ranges(spread), []
+    for page in queries.pages(spread, text, size=size, headers=queries.AS_THE_SERVICE):
+        assert len({place[row["id"]] for row in page.json["Documents"]}) == 1 or page[CONTINUATION] is None
+        found += page.json["Documents"]
+    assert found == queries.rows(spread, text), "the same rows as in pages that do"
+
+
+def test_ranges_without_a_row_make_no_page(spread):
+    place = of_ranges(spread)
+    last = next(row for row in place if place[row] == "1")
+    (page,) = queries.pages(spread, "SELECT VALUE c.id FROM c WHERE c.id = @id", {"id": last}, headers=queries.AS_THE_SERVICE)
+    assert page.json["Documents"] == [last]
