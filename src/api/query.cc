@@ -132,7 +132,7 @@ Result<QueryJob> make_job(Context& context, const catalog::ContainerPtr& contain
   ORRERY_TRY(job.choice, access_choice(context));
   ORRERY_TRY(job.scope, query_scope(context, *container, understood));
   for (const catalog::Range* range : job.scope.ranges) ORRERY_TRY(check_session(context, *range));
-  ORRERY_TRY(job.from, query_position(context, *query));
+  ORRERY_TRY(job.from, query_position(context, *query, &container->rid));
   ORRERY_TRY(job.resume_filter, resume_position(body.resume_filter, *query));
   job.access = query::access_of(*query);
   for (const HeaderName name : {headers::kPartitionKey, headers::kPartitionKeyRangeId,
@@ -366,7 +366,11 @@ http::Response show(Context& context, const QueryJob& job, QueryPage& page) {
   add_query_execution_info(response);
   add_container_paths(response, *job.container);
   add_head_headers(response, context, page.heads);
-  if (page.next) response.add(headers::kContinuation.text, encode_continuation(*page.next));
+  if (page.next) {
+    response.add(headers::kContinuation.text, has_target(context)
+                                                  ? encode_continuation(*page.next)
+                                                  : encode_gateway_continuation(*page.next));
+  }
   return response;
 }
 

@@ -9,6 +9,7 @@
 #include "api/pieces.h"
 #include "base/header_name.h"
 #include "json/sort_key.h"
+#include "protocol/gateway_continuation.h"
 #include "protocol/headers.h"
 #include "protocol/index_path.h"
 #include "query/computed.h"
@@ -48,6 +49,53 @@ std::optional<std::vector<std::string_view>> plain_names(const std::vector<json:
     names.push_back(*name);
   }
   return names;
+}
+
+/// From a token that we have made.
+Result<QueryPosition> own_position(std::string_view token, const query::PreparedQuery& query) {
+  ORRERY_TRY(auto position, decode_query_continuation(token));
+  if (position.query != query.hash()) {
+    return Error(ErrorCode::BadRequest,
+                 "Invalid Continuation Token. It belongs to another query: text and parameters "
+                 "must be those that it was given for.");
+  }
+  return position;
+}
+
+/// From the service's tokens of some ranges, in order. Documents between them and after them have
+/// not been read.
+Result<QueryPosition> position_in_ranges(const std::vector<RangeToken>& tokens,
+                                         const query::PreparedQuery& query, const Rid* container) {
+  if (container == nullptr) return malformed_query_continuation();
+  QueryPosition position;
+  position.query = query.hash();
+  position.at.range_min = tokens.front().range.min;
+  position.at.range_max = tokens.front().range.max;
+  for (const RangeToken& each : tokens) {
+    DocumentNumber after;
+    if (!each.token.empty()) {
+      if (query.shape() != query::PreparedQuery::Shape::Stream) {
+        return malformed_query_continuation();
+      }
+      ORRERY_TRY(const auto token, parse_service_token(each.token));
+      if (token.rid.container_rid() == *container) {
+        after = DocumentNumber{token.rid.counter() - (token.is_inclusive ? 1 : 0)};
+        position.rows.emitted += token.rows;
+      }
+    }
+    if (&each == &tokens.front()) {
+      position.at.after = after;
+      continue;
+    }
+    auto& rests = position.at.rests;
+    const Epk& end = rests.empty() ? *position.at.range_max : rests.back().max;
+    if (end < each.range.min) rests.push_back({each.range.min, {}});
+    rests.push_back({each.range.max, after});
+  }
+  if (position.rows.emitted > 0 && query.tree().offset) {
+    position.rows.skipped = query.tree().offset->value;
+  }
+  return position;
 }
 
 }  // namespace
@@ -145,15 +193,19 @@ Result<> check_order_by(const query::PreparedQuery& query, const ContainerDefini
                "served from.");
 }
 
-Result<QueryPosition> query_position(const Context& context, const query::PreparedQuery& query) {
-  const auto token = context.header(headers::kContinuation);
-  if (token.empty()) return QueryPosition();
-  ORRERY_TRY(auto position, decode_query_continuation(token));
-  if (position.query != query.hash()) {
-    return Error(ErrorCode::BadRequest,
-                 "Invalid Continuation Token. It belongs to another query: text and parameters "
-                 "must be those that it was given for.");
-  }
+Result<QueryPosition> query_position(const Context& context, const query::PreparedQuery& query,
+                                     const Rid* container) {
+  const auto text = context.header(headers::kContinuation);
+  if (text.empty()) return QueryPosition();
+  if (is_service_token(text))
+    return position_in_ranges({{std::string(text), {}}}, query, container);
+  if (!is_wrapped_token(text)) return own_position(text, query);
+  ORRERY_TRY(const auto tokens, unwrap_token(text));
+  const bool is_ours = tokens.size() == 1 && !tokens.front().token.empty() &&
+                       !is_service_token(tokens.front().token);
+  if (!is_ours) return position_in_ranges(tokens, query, container);
+  ORRERY_TRY(auto position, own_position(tokens.front().token, query));
+  if (told_range(position) != tokens.front().range) return malformed_query_continuation();
   return position;
 }
 

@@ -40,8 +40,11 @@ Result<> check_computed_properties(const ContainerDefinition& definition);
 /// path that is not indexed.
 Result<> check_order_by(const query::PreparedQuery& query, const ContainerDefinition& definition);
 
-/// Where the page begins; the beginning without a token. BadRequest for a token of another query.
-Result<QueryPosition> query_position(const Context& context, const query::PreparedQuery& query);
+/// Where the page begins; the beginning without a token. Of documents of `container` also from the
+/// service's tokens, if rows are not sorted; one of another container says nothing. BadRequest for
+/// a token of another query.
+Result<QueryPosition> query_position(const Context& context, const query::PreparedQuery& query,
+                                     const Rid* container = nullptr);
 
 /// `{"value":[…],"rid":…,"exclude":…}`: where a client that merges ranges goes on. Nothing when
 /// there is none, or the query is not ordered. BadRequest when it does not fit the order.

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/assert.h"
+#include "protocol/gateway_continuation.h"
 #include "protocol/sealed_token.h"
 
 namespace orrery {
@@ -104,10 +105,20 @@ std::string encode_continuation(const QueryPosition& position) {
   return sealed_token::seal(std::move(bytes));
 }
 
+EpkRange told_range(const QueryPosition& position) {
+  const auto& at = position.at;
+  if (position.rows.key || !at.range_max || *at.range_max <= at.range_min) return {};
+  return {at.range_min, *at.range_max};
+}
+
+std::string encode_gateway_continuation(const QueryPosition& position) {
+  std::string token = encode_continuation(position);
+  std::string wrapped = wrap_token(token, told_range(position));
+  return wrapped.size() <= kContinuationSizeMax ? wrapped : token;
+}
+
 Result<QueryPosition> decode_query_continuation(std::string_view token) {
-  const Error malformed(ErrorCode::BadRequest,
-                        "Invalid Continuation Token. Send back x-ms-continuation exactly as it was "
-                        "received, with the same query.");
+  const Error malformed = malformed_query_continuation();
   const auto body = sealed_token::unseal(token, kKind);
   if (!body) return malformed;
   Taker taker(*body);

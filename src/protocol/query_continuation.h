@@ -53,7 +53,12 @@ struct QueryPosition {
 
 /// The key has at most RowPosition::kKeyBytesMax bytes.
 std::string encode_continuation(const QueryPosition& position);
-/// BadRequest for whatever we did not make.
+/// The same as the service's gateway writes it, with told_range(): see wrap_token(). Bare where
+/// that would be too long for clients.
+std::string encode_gateway_continuation(const QueryPosition& position);
+/// The range that is read next; of rows that are sorted or grouped, all of the space.
+EpkRange told_range(const QueryPosition& position);
+/// Of a bare token. BadRequest for whatever we did not make.
 Result<QueryPosition> decode_query_continuation(std::string_view token);
 
 }  // namespace orrery

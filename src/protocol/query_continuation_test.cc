@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include "protocol/gateway_continuation.h"
+
 namespace orrery {
 namespace {
 
@@ -46,6 +48,22 @@ TEST(QueryContinuation, IsShortAsciiWithoutSpaces) {
   const std::string token = encode_continuation(longest());
   EXPECT_LT(token.size(), 1024u);
   EXPECT_TRUE(std::ranges::all_of(token, [](char c) { return c > 0x20 && c < 0x7F; }));
+}
+
+TEST(QueryContinuation, IsWrappedWithTheRangeThatIsReadNext) {
+  QueryPosition position;
+  position.query = 17;
+  position.at = {Epk{"\x10"}, {42}, Epk{"\x20"}, {}};
+  const auto told = unwrap_token(encode_gateway_continuation(position)).value();
+  ASSERT_EQ(told.size(), 1u);
+  EXPECT_EQ(told[0].range, (EpkRange{Epk{"\x10"}, Epk{"\x20"}}));
+  EXPECT_EQ(decode_query_continuation(told[0].token).value(), position);
+  position.rows.key = "sorted";
+  EXPECT_EQ(unwrap_token(encode_gateway_continuation(position)).value()[0].range, EpkRange());
+}
+
+TEST(QueryContinuation, IsBareWhereItWouldBeTooLong) {
+  EXPECT_EQ(encode_gateway_continuation(longest()), encode_continuation(longest()));
 }
 
 TEST(QueryContinuation, RefusesForeignTokens) {

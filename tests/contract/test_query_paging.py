@@ -1,5 +1,6 @@
 """Pages of queries: their sizes, their continuations, and what becomes of those."""
 import base64
+import json
 import random
 
 import pytest
@@ -193,7 +194,8 @@ def test_parameters_may_come_in_another_order(spread):
 
 
 @pytest.mark.parametrize("token", [
-    "x", "0", "-RID:~abc#RT:1#TRC:1000#ISV:2#IEO:65599#QCF:8", '{"token":null,"range":{"min":"","max":"FF"}}', "[]", "null", "=" * 20, "A" * 900,
+    "x", "0", "-RID:~abc#RT:1#TRC:1000#ISV:2#IEO:65599#QCF:8", '{"token":null}', '{"token":"x","range":{"min":"","max":"FF"}}', "{", "[]", "null",
+    '{"token":null,"range":{"min":"FF","max":""}}', '[{"token":null,"range":{"min":"","max":"XX"}}]', "=" * 20, "A" * 900,
     "ä".encode().decode("latin-1"), "%00", "MQ", "MQAAAAAAAAAAAA"])
 @pytest.mark.parametrize("text", [TEXT, TEXT + " ORDER BY c.n"])
 def test_malformed_continuations_are_400(spread, token, text):
@@ -208,8 +210,8 @@ def test_changed_continuations_are_400(spread, text):
         changed = token[:at] + chance.choice([letter for letter in "ABxyz019" if letter != token[at]]) + token[at + 1:]
         queries.send(spread, text, size=1, token=changed).expect(400)
         queries.send(spread, text, size=1, token=token[:at]).expect(400)
-    padded = token + "=" * (-len(token) % 4)
-    decoded = base64.urlsafe_b64decode(padded)
+    bare = json.loads(token)["token"]
+    decoded = base64.urlsafe_b64decode(bare + "=" * (-len(bare) % 4))
     flipped = bytearray(decoded)
     flipped[9] ^= 1
     queries.send(spread, text, size=1, token=base64.urlsafe_b64encode(bytes(flipped)).decode().rstrip("=")).expect(400)
@@ -285,7 +287,7 @@ def test_continuations_survive_a_restart(server, tmp_path):
             assert found == wanted[text], text
 
 
-# ── Over several ranges ─────────────────────────────────────────────────────────────────────────────
+# ── As the service's gateway writes them ────────────────────────────────────────────────────────────
 
 def of_ranges(container):
     """The id of the range that a document is in."""
@@ -307,3 +309,62 @@ def test_ranges_without_a_row_make_no_page(spread):
     last = next(row for row in place if place[row] == "1")
     (page,) = queries.pages(spread, "SELECT VALUE c.id FROM c WHERE c.id = @id", {"id": last}, headers=queries.AS_THE_SERVICE)
     assert page.json["Documents"] == [last]
+
+
+@pytest.mark.parametrize("text", [TEXT, TEXT + " ORDER BY c.n", "SELECT c.tie FROM c GROUP BY c.tie"])
+def test_continuations_over_all_ranges_are_json(spread, text):
+    token = json.loads(queries.send(spread, text, size=1).expect(200)[CONTINUATION])
+    assert list(token) == ["token", "range"] and list(token["range"]) == ["min", "max"] and isinstance(token["token"], str)
+    bounds = {"min": spread.ranges()[0]["minInclusive"], "max": spread.ranges()[0]["maxExclusive"]}
+    assert token["range"] == (bounds if text == TEXT else {"min": "", "max": "FF"})
+
+
+def test_continuations_of_a_target_are_bare(spread):
+    for scope in (cf.of_range("0"), cf.of_key("aa")):
+        assert not queries.send(spread, TEXT, scope=scope, size=1).expect(200)[CONTINUATION].startswith("{")
+
+
+def test_the_range_of_a_continuation_goes_from_left_to_right(spread):
+    ranges = [{"min": each["minInclusive"], "max": each["maxExclusive"]} for each in spread.ranges()]
+    told = [json.loads(page[CONTINUATION])["range"] for page in queries.pages(spread, TEXT, size=3, headers=queries.AS_THE_SERVICE)
+            if page[CONTINUATION]]
+    assert [each for at, each in enumerate(told) if each not in told[:at]] == ranges
+
+
+def test_the_service_s_own_continuations_are_read(spread):
+    for each in spread.ranges():
+        scope = cf.of_range(each["id"])
+        rids = queries.rows(spread, "SELECT VALUE c._rid FROM c", scope=scope)
+        ids = queries.rows(spread, TEXT, scope=scope)
+        range_ = {"min": each["minInclusive"], "max": each["maxExclusive"]}
+        later = [row for other in spread.ranges() if other["id"] > each["id"] for row in queries.rows(spread, TEXT, scope=cf.of_range(other["id"]))]
+        for sign, rest in (("-", ids[3:]), ("+", ids[2:])):
+            token = f"{sign}RID:~{rids[2]}#RT:1#TRC:3#ISV:2#IEO:65567#QCF:8"
+            assert queries.rows(spread, TEXT, scope=scope, token=token) == rest
+            for wrapped in ({"token": token, "range": range_}, [{"token": token, "range": range_}]):
+                assert queries.rows(spread, TEXT, token=json.dumps(wrapped)) == rest + later
+        assert len(queries.rows(spread, "SELECT TOP 5 c.id FROM c", scope=scope, token=f"-RID:~{rids[2]}#RT:1#TRC:3")) == 2
+        unbegun = json.dumps({"token": None, "range": range_})
+        assert queries.rows(spread, TEXT, token=unbegun) == ids + later
+
+
+def test_tokens_of_several_ranges_are_read_together(spread):
+    tokens, rest = [], []
+    for each in spread.ranges():
+        rids = queries.rows(spread, "SELECT VALUE c._rid FROM c", scope=cf.of_range(each["id"]))
+        tokens.append({"token": f"-RID:~{rids[1]}#RT:1#TRC:2", "range": {"min": each["minInclusive"], "max": each["maxExclusive"]}})
+        rest += queries.rows(spread, TEXT, scope=cf.of_range(each["id"]))[2:]
+    assert queries.rows(spread, TEXT, token=json.dumps(tokens)) == rest
+    assert queries.rows(spread, TEXT, token=json.dumps(tokens), size=3) == rest
+
+
+def test_a_continuation_of_another_container_says_nothing(spread):
+    token = "-RID:~a0NPAOszCpOChB4AAAAAAA==#RT:1#TRC:2#ISV:2#IEO:65567#QCF:8"
+    for scope in ({}, cf.of_range("0"), cf.of_epks("", cf.MIDDLE)):
+        assert queries.rows(spread, TEXT, scope=scope, token=token, size=1) == queries.rows(spread, TEXT, scope=scope)
+
+
+def test_the_service_s_continuations_of_sorted_rows_are_400(spread):
+    rid = queries.rows(spread, "SELECT VALUE c._rid FROM c", scope=cf.of_range("0"))[0]
+    for token in (f"-RID:~{rid}#RT:1#TRC:3#RTD:vjAyMDE4LTAyLTE4VDE0OjMwOjAwWg==", f"-RID:~{rid}#RT:1#TRC:3"):
+        queries.send(spread, TEXT + " ORDER BY c.n", scope=cf.of_range("0"), token=token).expect(400, text="Invalid Continuation Token")
