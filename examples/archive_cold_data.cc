@@ -198,7 +198,7 @@ int main(int argc, char** argv) {
         database, arguments.words.size() > 3 ? arguments.words[3] : "leases");
     const Archive archive(source, arguments.words[2], arguments);
 
-    processor::ChangeFeedOptions feed_options;
+    processor::MonitoredFeedOptions feed_options;
     feed_options.start_from_beginning = true;
     processor::ChangeFeedHostOptions host_options;
     host_options.lease_prefix = "archive.";

@@ -113,7 +113,7 @@ int main(int argc, char** argv) {
     const auto leases = example::lease_container(
         database, arguments.words.size() > 3 ? arguments.words[3] : "leases");
 
-    processor::ChangeFeedOptions feed_options;
+    processor::MonitoredFeedOptions feed_options;
     feed_options.start_from_beginning = true;
     feed_options.max_item_count = 25;  // At the most so many are sent again after a crash.
     processor::ChangeFeedHostOptions host_options;

@@ -106,7 +106,7 @@ int main(int argc, char** argv) {
     const auto leases = example::lease_container(
         database, arguments.words.size() > 4 ? arguments.words[4] : "leases");
 
-    processor::ChangeFeedOptions feed_options;
+    processor::MonitoredFeedOptions feed_options;
     feed_options.start_from_beginning = true;  // Everything that is there, then what changes.
     processor::ChangeFeedHostOptions host_options;
     // Several copies may use one lease container. Without a prefix they would share the work.

@@ -87,7 +87,7 @@ int main(int argc, char** argv) {
     // the changes before them would be a gap. For a feed that takes long to read, keep both in
     // containers.
     const auto leases = processor::memory_lease_store();
-    processor::ChangeFeedOptions feed_options;
+    processor::MonitoredFeedOptions feed_options;
     feed_options.start_from_beginning = true;
 
     processor::ChangeFeedProcessorHost host("leaderboard", scores, leases, feed_options);

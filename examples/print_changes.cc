@@ -27,7 +27,7 @@ int main(int argc, char** argv) {
         database, arguments.words.size() > 2 ? arguments.words[2] : "leases");
 
     // Where to begin matters only for the very first host: from then on the leases know.
-    processor::ChangeFeedOptions feed_options;
+    processor::MonitoredFeedOptions feed_options;
     feed_options.start_from_beginning = arguments.has("from-beginning");
 
     // Names tell hosts apart, so two that run at the same time need different ones. A name that

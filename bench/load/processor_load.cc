@@ -89,7 +89,7 @@ processor::ChangeFeedProcessorHost make_host(const Options& options, bool from_b
   const client::CosmosClient account("http://" + options.host + ":" + std::to_string(options.port),
                                      kKey, client_options);
   const client::Database database = account.database(options.database);
-  processor::ChangeFeedOptions feed_options;
+  processor::MonitoredFeedOptions feed_options;
   feed_options.start_from_beginning = from_beginning;
   processor::ChangeFeedHostOptions host_options;
   host_options.lease_renew_interval = options.renew;

@@ -42,7 +42,7 @@ struct CheckpointFrequency {
 
 /// Where a feed begins, and how it is read. Where it begins matters only for leases that have no
 /// position yet; it becomes theirs when they are made.
-struct ChangeFeedOptions {
+struct MonitoredFeedOptions {
   std::optional<std::uint32_t> max_item_count;  ///< in a batch; a transaction is never cut
   bool start_from_beginning = false;
   std::optional<std::chrono::system_clock::time_point> start_time;  ///< after this second
@@ -281,10 +281,11 @@ class ChangeFeedProcessorHost {
   /// `host_name` must be unique among the hosts that share leases. Throws CosmosException
   /// (Argument) when the options contradict each other.
   ChangeFeedProcessorHost(std::string host_name, client::Container monitored,
-                          client::Container leases, ChangeFeedOptions feed_options = {},
+                          client::Container leases, MonitoredFeedOptions feed_options = {},
                           ChangeFeedHostOptions host_options = {});
   ChangeFeedProcessorHost(std::string host_name, client::Container monitored,
-                          std::shared_ptr<LeaseStore> leases, ChangeFeedOptions feed_options = {},
+                          std::shared_ptr<LeaseStore> leases,
+                          MonitoredFeedOptions feed_options = {},
                           ChangeFeedHostOptions host_options = {});
   /// Stops, as unregister_observers() does.
   ~ChangeFeedProcessorHost();

@@ -22,8 +22,8 @@ using std::chrono::milliseconds;
 /// it already.
 constexpr const char* kFeedHost = "copy";
 
-processor::ChangeFeedOptions feed_options(const JobOptions& options) {
-  processor::ChangeFeedOptions feed;
+processor::MonitoredFeedOptions feed_options(const JobOptions& options) {
+  processor::MonitoredFeedOptions feed;
   feed.start_from_beginning = true;
   feed.max_item_count = options.page_size;
   return feed;

@@ -207,8 +207,8 @@ Result<> ProcessOptions::check() const {
   return {};
 }
 
-Result<processor::ChangeFeedOptions> ProcessOptions::feed_options() const {
-  processor::ChangeFeedOptions options;
+Result<processor::MonitoredFeedOptions> ProcessOptions::feed_options() const {
+  processor::MonitoredFeedOptions options;
   options.max_item_count = page_size;
   if (all_versions) options.mode = client::ChangeFeedMode::AllVersionsAndDeletes;
   if (from == "now") return options;

@@ -64,7 +64,7 @@ struct ProcessOptions {
 
   /// BadRequest when options contradict each other.
   Result<> check() const;
-  Result<processor::ChangeFeedOptions> feed_options() const;
+  Result<processor::MonitoredFeedOptions> feed_options() const;
   /// Dead letters are not part of it.
   Result<processor::ChangeFeedHostOptions> host_options() const;
   Result<JsonlOptions> jsonl_options() const;

@@ -57,7 +57,7 @@ struct Creation {
   LeaseStore& store;
   FeedReader& reader;
   const LeaseGroupKey& group;
-  const ChangeFeedOptions& feed;
+  const MonitoredFeedOptions& feed;
   Runtime& runtime;
   std::vector<Gap> gaps;
   std::size_t next = 0;

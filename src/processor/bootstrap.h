@@ -31,7 +31,7 @@ Async<LeaseGroupKey> find_group(LeaseStore& store, FeedReader& reader, std::stri
                                 std::string feed_host, LeaseFormat format);
 
 struct BootstrapOptions {
-  ChangeFeedOptions feed;  ///< where new leases begin, mode and session token
+  MonitoredFeedOptions feed;  ///< where new leases begin, mode and session token
   bool discard_existing_leases = false;
   int degree_of_parallelism = 25;
   std::chrono::seconds lock_ttl{30};

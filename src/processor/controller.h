@@ -49,7 +49,7 @@ class Controller {
     FeedReader& reader;
     Executor executor;
     std::string host;
-    ChangeFeedOptions feed_options;
+    MonitoredFeedOptions feed_options;
     ChangeFeedHostOptions options;
     ObserverFactory factory;
     HealthMonitor monitor;

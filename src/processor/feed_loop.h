@@ -46,7 +46,7 @@ class FeedLoop {
     Dispatcher& dispatcher;
     RateLimiter& limiter;
     Stop& stop;
-    const ChangeFeedOptions& feed_options;
+    const MonitoredFeedOptions& feed_options;
     const ChangeFeedHostOptions& options;
     const DocumentReader& documents;
     std::function<bool()> paused;

@@ -46,7 +46,7 @@ asio::awaitable<bool> stop_controller(Controller& controller) {
 class ChangeFeedProcessorHost::Impl {
  public:
   Impl(std::string host_name, client::Container monitored, std::shared_ptr<LeaseStore> leases,
-       ChangeFeedOptions feed_options, ChangeFeedHostOptions options)
+       MonitoredFeedOptions feed_options, ChangeFeedHostOptions options)
       : name_(std::move(host_name)),
         reader_(std::make_shared<ContainerFeedReader>(std::move(monitored),
                                                       options.query_partitions_max_batch_size)),
@@ -122,7 +122,7 @@ class ChangeFeedProcessorHost::Impl {
   std::string name_;
   std::shared_ptr<FeedReader> reader_;
   std::shared_ptr<LeaseStore> store_;  // Shared with whoever made it, and other hosts.
-  ChangeFeedOptions feed_options_;
+  MonitoredFeedOptions feed_options_;
   ChangeFeedHostOptions options_;
   Executor executor_;
   HealthMonitor monitor_;
@@ -132,7 +132,7 @@ class ChangeFeedProcessorHost::Impl {
 
 ChangeFeedProcessorHost::ChangeFeedProcessorHost(std::string host_name, client::Container monitored,
                                                  client::Container leases,
-                                                 ChangeFeedOptions feed_options,
+                                                 MonitoredFeedOptions feed_options,
                                                  ChangeFeedHostOptions host_options)
     : ChangeFeedProcessorHost(std::move(host_name), std::move(monitored),
                               container_lease_store(std::move(leases)), std::move(feed_options),
@@ -140,7 +140,7 @@ ChangeFeedProcessorHost::ChangeFeedProcessorHost(std::string host_name, client::
 
 ChangeFeedProcessorHost::ChangeFeedProcessorHost(std::string host_name, client::Container monitored,
                                                  std::shared_ptr<LeaseStore> leases,
-                                                 ChangeFeedOptions feed_options,
+                                                 MonitoredFeedOptions feed_options,
                                                  ChangeFeedHostOptions host_options)
     : impl_(std::make_unique<Impl>(std::move(host_name), std::move(monitored), std::move(leases),
                                    std::move(feed_options), std::move(host_options))) {}

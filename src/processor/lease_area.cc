@@ -93,7 +93,7 @@ std::optional<client::FeedRange> common_part(const client::FeedRange& a,
   return client::FeedRange{std::max(a.min, b.min), std::min(a.max, b.max)};
 }
 
-StartPosition StartPosition::of(const ChangeFeedOptions& options) {
+StartPosition StartPosition::of(const MonitoredFeedOptions& options) {
   if (!options.start_continuation.empty()) {
     return {Kind::Etag, {}, options.start_continuation};
   }

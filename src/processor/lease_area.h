@@ -47,7 +47,7 @@ struct StartPosition {
   std::string etag;
 
   /// By the precedence of the originals: continuation, time, beginning, now.
-  static StartPosition of(const ChangeFeedOptions& options);
+  static StartPosition of(const MonitoredFeedOptions& options);
 };
 
 /// The etag that stands for `start` in `target` now: fixed once, it never moves. nullopt

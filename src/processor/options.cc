@@ -36,7 +36,7 @@ void check_retry(const ChangeFeedHostOptions& options) {
           "dead_letter_callback");
 }
 
-void check_feed(const ChangeFeedOptions& options) {
+void check_feed(const MonitoredFeedOptions& options) {
   require(!options.max_item_count || *options.max_item_count > 0,
           "max_item_count must be above 0; leave it out for the server's choice");
   const bool from_past = options.start_from_beginning || options.start_time.has_value();
@@ -47,7 +47,7 @@ void check_feed(const ChangeFeedOptions& options) {
 }  // namespace
 
 std::vector<std::string> check_options(const std::string& host_name,
-                                       const ChangeFeedOptions& feed_options,
+                                       const MonitoredFeedOptions& feed_options,
                                        const ChangeFeedHostOptions& options) {
   const bool blank = host_name.find_first_not_of(" \t\r\n") == std::string::npos;
   require(!blank, "a host needs a name");

@@ -11,7 +11,7 @@ namespace orrery::processor {
 /// Throws CosmosException (Argument) when options contradict each other or can't be meant. What is
 /// only unwise comes back, in words.
 std::vector<std::string> check_options(const std::string& host_name,
-                                       const ChangeFeedOptions& feed_options,
+                                       const MonitoredFeedOptions& feed_options,
                                        const ChangeFeedHostOptions& host_options);
 
 }  // namespace orrery::processor

@@ -9,7 +9,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-bool refused(const ChangeFeedHostOptions& options, const ChangeFeedOptions& feed = {},
+bool refused(const ChangeFeedHostOptions& options, const MonitoredFeedOptions& feed = {},
              const std::string& host = "host-1") {
   try {
     check_options(host, feed, options);
@@ -92,7 +92,7 @@ TEST(HostOptions, DeadLettersNeedOnePlaceToGo) {
 }
 
 TEST(HostOptions, AllVersionsBeginNowOrAtAContinuation) {
-  ChangeFeedOptions feed;
+  MonitoredFeedOptions feed;
   feed.mode = client::ChangeFeedMode::AllVersionsAndDeletes;
   EXPECT_FALSE(refused({}, feed));
   feed.start_from_beginning = true;

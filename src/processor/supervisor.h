@@ -28,7 +28,7 @@ struct HostEnvironment {
   ObserverCalls& calls;
   RateLimiter& limiter;
   RenewalPacer& pacer;
-  const ChangeFeedOptions& feed_options;
+  const MonitoredFeedOptions& feed_options;
   const ChangeFeedHostOptions& options;
   std::shared_ptr<const DocumentReader> documents;
   ObserverFactory factory;

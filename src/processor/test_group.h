@@ -186,7 +186,7 @@ class GroupTest : public ::testing::Test {
   World world_;
   FeedServer feed_;
   StoreServer store_;
-  ChangeFeedOptions feed_options_;
+  MonitoredFeedOptions feed_options_;
   ChangeFeedHostOptions options_;
   std::function<Outcome(ObserverContext&, const Documents&)> behave_;
   bool no_room_for_letters_ = false;

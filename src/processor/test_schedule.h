@@ -459,7 +459,7 @@ class Schedule {
   StoreServer store_;
   Ledger ledger_;
   Sink sink_{ledger_};
-  ChangeFeedOptions feed_options_;
+  MonitoredFeedOptions feed_options_;
   ChangeFeedHostOptions options_;
   int keys_ = 1;
   bool trouble_ = true;

@@ -150,7 +150,7 @@ void take_part(const Arguments& arguments, const sigset_t& ending) {
   const client::Database database = account.database(arguments.text("database"));
   const std::string name = arguments.text("name");
 
-  processor::ChangeFeedOptions feed_options;
+  processor::MonitoredFeedOptions feed_options;
   feed_options.start_from_beginning = true;
   feed_options.max_item_count = arguments.number("page-size", 20);
   processor::ChangeFeedHostOptions options;

@@ -20,9 +20,10 @@ SURROUNDINGS = {
                         "using namespace orrery::client;\n",
                         "const Container& orders, const std::string& key"),
     "docs/processor.md": ("#include <fstream>\n#include <iostream>\n#include <orrery/json.h>\n#include <orrery/processor.h>\n"
-                          "using namespace orrery::processor;\nnamespace client = orrery::client;\n",
+                          # Both namespaces at once, as programs have them: no name of one is in the other.
+                          "using namespace orrery::client;\nusing namespace orrery::processor;\nnamespace client = orrery::client;\n",
                           "const client::Database& shop, const client::Container& orders, const client::Container& leases, "
-                          "ChangeFeedOptions feed_options, ChangeFeedHostOptions host_options, ChangeFeedProcessorHost& host"),
+                          "MonitoredFeedOptions feed_options, ChangeFeedHostOptions host_options, ChangeFeedProcessorHost& host"),
 }
 BLOCK = re.compile(r"^```cpp\n(.*?)^```", re.MULTILINE | re.DOTALL)
 

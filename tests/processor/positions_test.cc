@@ -288,7 +288,7 @@ TEST_F(PositionsTest, AContinuationIsWhereAllBegins) {
       if (member(document, "id") == "d4") middle = position_of(document);
     }
   }
-  ChangeFeedOptions from_middle;
+  MonitoredFeedOptions from_middle;
   from_middle.start_continuation = middle;
   ChangeFeedHostOptions options = fast();
   options.lease_prefix = "second.";

@@ -60,7 +60,7 @@ int main(int argc, char** argv) {
   if (argc != 6) return 2;
   const orrery::client::CosmosClient client(argv[1], argv[2]);
   const auto database = client.database(argv[3]);
-  ChangeFeedOptions feed;
+  MonitoredFeedOptions feed;
   feed.start_from_beginning = true;
   feed.max_item_count = 10;
   ChangeFeedProcessorHost host(argv[4], database.container("monitored"),

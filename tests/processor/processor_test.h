@@ -232,7 +232,7 @@ class ProcessorTest : public AccountTest {
 
   std::optional<client::Container> monitored_;
   std::optional<client::Container> leases_;
-  ChangeFeedOptions from_beginning_;
+  MonitoredFeedOptions from_beginning_;
   Record record_;
 };
 

@@ -73,7 +73,7 @@ void read(const Container& container, const std::vector<std::string>& words) {
 
 void process(const Container& container, const Container& leases, const std::string& prefix) {
   namespace processor = orrery::processor;
-  processor::ChangeFeedOptions feed_options;
+  processor::MonitoredFeedOptions feed_options;
   feed_options.start_from_beginning = true;
   processor::ChangeFeedHostOptions host_options;
   host_options.lease_prefix = prefix;

@@ -16,7 +16,7 @@ int main(int argc, char** argv) {
     std::mutex mutex;
     std::condition_variable processed;
     std::size_t count = 0;
-    orrery::processor::ChangeFeedOptions options;
+    orrery::processor::MonitoredFeedOptions options;
     options.start_from_beginning = true;
     orrery::processor::ChangeFeedProcessorHost host(
         "follow", stars, orrery::processor::memory_lease_store(), options);
