@@ -18,7 +18,7 @@ export let browser;
 export const pages = [];
 
 before(async () => {
-  browser = await launch(["--host-resolver-rules=MAP orrery.test 127.0.0.1"]);
+  browser = await launch(["--host-resolver-rules=MAP host.docker.internal 127.0.0.1"]);
 });
 after(() => browser?.close());
 
