@@ -107,6 +107,8 @@ void Catalog::reclaim(PartitionNumber partition) {
       for (; cursor.valid() && keys.size() <= kSingleErasuresMax; cursor.next()) {
         keys.emplace_back(cursor.key());
       }
+      // What cannot be read stays, with its entry, until the next start.
+      if (!cursor.status()) return;
       if (keys.size() > kSingleErasuresMax) {
         batch.erase_range(family, from, to);
         continue;

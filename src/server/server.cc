@@ -25,6 +25,7 @@
 #include "catalog/catalog.h"
 #include "catalog/housekeeper.h"
 #include "catalog/index_keeper.h"
+#include "catalog/loss_report.h"
 #include "commitlog/local.h"
 #include "feed/live_map.h"
 #include "feed/reader.h"
@@ -103,6 +104,20 @@ Result<std::string> checked_endpoint(std::string endpoint) {
                     endpoint));
   }
   return endpoint;
+}
+
+/// The store. When acknowledged writes are missing, the refusal names the ranges that they were in.
+Result<std::unique_ptr<storage::Store>> open_store(const storage::StoreOptions& options) {
+  storage::Loss loss;
+  auto store = storage::Store::open(options, &loss);
+  if (store || !loss.is_acceptable) return store;
+  std::string message = store.error().message() + ". Lost are, as far as it can be known:";
+  const auto remains = storage::Store::open_remains(options);
+  if (!remains) return store;
+  const auto lines = catalog::describe_loss(**remains, loss);
+  if (!lines) return store;
+  for (const std::string& line : *lines) message += "\n  " + line;
+  return Error(store.error().code(), std::move(message));
 }
 
 class ServerImpl final : public Server {
@@ -313,7 +328,7 @@ Result<std::unique_ptr<Server>> Server::open(const Config& given) {
   options.directory = directory->path();
   options.durability = config.durability;
   options.cache_bytes = config.cache_bytes;
-  ORRERY_TRY(auto store, storage::Store::open(std::move(options)));
+  ORRERY_TRY(auto store, open_store(options));
   if (config.durability == storage::Durability::Relaxed) {
     diagnostics::warning(
         "durability is relaxed: writes are acknowledged before they are on the disk, "

@@ -22,6 +22,11 @@ class Status;
 
 namespace orrery::storage {
 
+class WalGuard;
+
+/// So much of the cache is for single versions, the rest for blocks.
+inline constexpr std::size_t kVersionsPart = 2;
+
 /// What RocksDB says, for a person.
 Error disk_error(std::string_view doing, const rocksdb::Status& status);
 
@@ -78,6 +83,8 @@ struct Store::Handle {
     return families[static_cast<std::size_t>(which)];
   }
 
+  /// Shared with the attempt to open it. RocksDB has a pointer to it for as long as it lives.
+  std::shared_ptr<WalGuard> guard;
   std::unique_ptr<rocksdb::DB> db;
   /// Of `log`, whose values never change. Not kept across reopening: what was promised and not
   /// stored may come again with another value.

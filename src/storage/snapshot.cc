@@ -190,7 +190,11 @@ Result<bool> Snapshot::get_versions(std::span<const std::string> keys, Values& o
     if (state_->is_miss(status) || (status.ok() && state_->is_unopened(values.read[i]))) {
       return Error(ErrorCode::Unavailable, "not in memory");
     }
-    if (!status.ok()) return disk_error("a read from the store failed", status);
+    if (!status.ok()) {
+      const auto error = disk_error("a read from the store failed", status);
+      diagnostics::error("{}", error.message());
+      return error;
+    }
     const std::size_t place = values.places[i];
     values.views[place] = values.read[i].ToStringView();
     handle.versions.insert(keys[place], values.views[place]);
@@ -252,7 +256,10 @@ std::string_view Snapshot::Cursor::value() const {
 Result<> Snapshot::Cursor::status() const {
   const auto status = state_->iterator->status();
   if (status.ok()) return {};
-  return disk_error("a scan of the store failed", status);
+  const auto error = disk_error("a scan of the store failed", status);
+  // One that only has to be asked again is no failure.
+  if (!status.IsIncomplete()) diagnostics::error("{}", error.message());
+  return error;
 }
 
 }  // namespace orrery::storage

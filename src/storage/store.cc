@@ -1,15 +1,11 @@
 #include "storage/store.h"
 
 #include <fcntl.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
-#include <array>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
-#include <cstdarg>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
@@ -21,11 +17,7 @@
 #include <rocksdb/cache.h>
 #include <rocksdb/convenience.h>
 #include <rocksdb/db.h>
-#include <rocksdb/env.h>
-#include <rocksdb/filter_policy.h>
-#include <rocksdb/listener.h>
 #include <rocksdb/options.h>
-#include <rocksdb/table.h>
 #include <rocksdb/transaction_log.h>
 #include <rocksdb/write_batch.h>
 
@@ -33,7 +25,7 @@
 #include "base/diagnostics.h"
 #include "storage/durable_file.h"
 #include "storage/handle.h"
-#include "storage/open_files.h"
+#include "storage/watermark_keeper.h"
 
 namespace orrery::storage {
 namespace {
@@ -50,136 +42,8 @@ constexpr std::chrono::seconds kReopenWaitMax{10};
 constexpr std::size_t kProbeBytes = 4 << 20;
 /// What is less than this in memory is quicker to replay than worth a flush at every stop.
 constexpr std::uint64_t kFlushWorthwhileBytes = 2 << 20;
-
-/// Memtables of a family before its writes are stalled. While one is being flushed a second fills;
-/// the others absorb bursts. Memory is only used while flushes are behind.
-constexpr int kMemtablesMax = 4;
 /// So many tables at level 0 tell that compactions are behind; RocksDB slows writes down at 20.
 constexpr std::uint64_t kLevel0TablesMany = 12;
-
-/// So much of the cache is for single versions, the rest for blocks.
-constexpr std::size_t kVersionsPart = 2;
-
-constexpr std::array<const char*, kFamilyCount> kFamilyNames = {
-    "catalog", "heads", "log", "ids", "rids", "unique", "history", "expiry", "terms"};
-
-/// RocksDB's own diagnostics go with ours. Left to itself it writes a file in the data directory,
-/// and Debian's build aborts the process when that file cannot be written, as on a full disk.
-class RocksDiagnostics final : public rocksdb::Logger {
- public:
-  RocksDiagnostics() : rocksdb::Logger(rocksdb::InfoLogLevel::WARN_LEVEL) {}
-  using rocksdb::Logger::Logv;
-  void Logv(const char* format, va_list arguments) override {
-    char line[1024];
-    std::vsnprintf(line, sizeof line, format, arguments);
-    diagnostics::debug("rocksdb: {}", line);
-  }
-};
-
-/// Tables that have been replaced take up space until nobody reads them any more.
-class TableChanges final : public rocksdb::EventListener {
- public:
-  explicit TableChanges(std::shared_ptr<LatestMoment> latest) : latest_(std::move(latest)) {}
-  void OnFlushCompleted(rocksdb::DB*, const rocksdb::FlushJobInfo&) override { latest_->forget(); }
-  void OnCompactionCompleted(rocksdb::DB*, const rocksdb::CompactionJobInfo&) override {
-    latest_->forget();
-  }
-
- private:
-  const std::shared_ptr<LatestMoment> latest_;
-};
-
-/// Counts the moments at which RocksDB begins to slow writes down or to stop them.
-class WriteStalls final : public rocksdb::EventListener {
- public:
-  explicit WriteStalls(std::shared_ptr<std::atomic<std::uint64_t>> count)
-      : count_(std::move(count)) {}
-  void OnStallConditionsChanged(const rocksdb::WriteStallInfo& info) override {
-    if (info.condition.cur == rocksdb::WriteStallCondition::kNormal) return;
-    count_->fetch_add(1, std::memory_order_relaxed);
-    const bool stopped = info.condition.cur == rocksdb::WriteStallCondition::kStopped;
-    diagnostics::debug("rocksdb: writes to '{}' are {} until flushes and compactions catch up",
-                       info.cf_name, stopped ? "stopped" : "slowed down");
-  }
-
- private:
-  const std::shared_ptr<std::atomic<std::uint64_t>> count_;
-};
-
-rocksdb::DBOptions db_options(const std::shared_ptr<LatestMoment>& latest,
-                              const std::shared_ptr<std::atomic<std::uint64_t>>& write_stalls) {
-  rocksdb::DBOptions options;
-  options.listeners = {std::make_shared<TableChanges>(latest),
-                       std::make_shared<WriteStalls>(write_stalls)};
-  options.info_log = std::make_shared<RocksDiagnostics>();
-  options.create_if_missing = true;
-  options.create_missing_column_families = true;
-  options.max_background_jobs = 2;
-  options.bytes_per_sync = 1 << 20;
-  options.max_total_wal_size = 96 << 20;
-  rlimit files{};
-  const bool known = ::getrlimit(RLIMIT_NOFILE, &files) == 0;
-  options.max_open_files = static_cast<int>(table_files_max(known ? files.rlim_cur : 1024));
-  options.skip_stats_update_on_db_open = true;
-  options.max_manifest_file_size = 16 << 20;
-  options.wal_recovery_mode = rocksdb::WALRecoveryMode::kPointInTimeRecovery;
-  // One committer writes; concurrent memtable inserts would only cost their coordination.
-  options.allow_concurrent_memtable_write = false;
-  options.enable_write_thread_adaptive_yield = false;
-  return options;
-}
-
-/// Small memtables by default: they are allocated as they fill, so an empty server stays small.
-rocksdb::ColumnFamilyOptions family_options(Family family,
-                                            const std::shared_ptr<rocksdb::Cache>& cache) {
-  rocksdb::BlockBasedTableOptions table;
-  table.block_cache = cache;
-  table.format_version = 5;
-  table.checksum = rocksdb::ChecksumType::kXXH3;
-  table.cache_index_and_filter_blocks = true;
-  table.pin_l0_filter_and_index_blocks_in_cache = true;
-
-  rocksdb::ColumnFamilyOptions options;
-  options.level_compaction_dynamic_level_bytes = true;
-  options.compression = rocksdb::kLZ4Compression;
-  options.max_write_buffer_number = kMemtablesMax;
-  if (family == Family::Log) {
-    // Bodies, read in long scans, and one here and one there by queries. A scan pays for each
-    // block, a single read for what else is in one. Every key is known to be there before it is
-    // asked for.
-    table.block_size = 32 << 10;
-    options.write_buffer_size = 32 << 20;
-    options.target_file_size_base = 64 << 20;
-    options.max_bytes_for_level_base = 256 << 20;
-  } else if (family == Family::History) {
-    // Bodies too, read from a position on and erased from the front.
-    table.block_size = 32 << 10;
-    options.write_buffer_size = 16 << 20;
-    options.target_file_size_base = 64 << 20;
-  } else if (family == Family::Terms) {
-    // Walked along from somewhere, in either direction; nobody asks for a single key.
-    table.block_size = 8 << 10;
-    options.write_buffer_size = 16 << 20;
-  } else if (family == Family::Catalog || family == Family::Heads) {
-    // A few small values, which are nearly always there.
-    table.block_size = 4 << 10;
-    options.write_buffer_size = 4 << 20;
-  } else {
-    // The order of numbers is walked along from end to end; the others are asked for single keys.
-    table.block_size = family == Family::Rids ? 16 << 10 : 4 << 10;
-    table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(10, false));
-    // In pieces: whole, the filter of a large file is larger than what one shard of the cache
-    // holds, and would be read from the file for every key that is asked for.
-    table.index_type = rocksdb::BlockBasedTableOptions::kTwoLevelIndexSearch;
-    table.partition_filters = true;
-    options.memtable_whole_key_filtering = true;
-    options.memtable_prefix_bloom_size_ratio = 0.02;
-    options.write_buffer_size =
-        family == Family::Ids || family == Family::Rids ? 16 << 20 : 4 << 20;
-  }
-  options.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
-  return options;
-}
 
 Result<> check_format(const std::filesystem::path& directory) {
   const auto path = directory / kFormatFile;
@@ -237,12 +101,13 @@ Result<> probe_disk(const std::filesystem::path& directory) {
 }  // namespace
 
 Error disk_error(std::string_view doing, const rocksdb::Status& status) {
-  const bool full = status.IsNoSpace();
-  return Error(ErrorCode::Unavailable,
-               fmt::format("{}: {}{}", doing, status.ToString(),
-                           full ? ". Free some space on the disk of the data directory; writes "
-                                  "resume by themselves"
-                                : ""));
+  std::string_view advice;
+  if (status.IsNoSpace()) {
+    advice = ". Free some space on the disk of the data directory; writes resume by themselves";
+  } else if (status.IsCorruption()) {
+    advice = ". A file of the store is damaged. Restore the newest back-up";
+  }
+  return Error(ErrorCode::Unavailable, fmt::format("{}: {}{}", doing, status.ToString(), advice));
 }
 
 Store::Handle::Handle(std::size_t version_bytes, std::shared_ptr<LatestMoment> latest_moment)
@@ -259,11 +124,14 @@ Store::Handle::~Handle() {
   closed->store(true, std::memory_order_release);
 }
 
-Store::Store(StoreOptions options) : options_(std::move(options)) {}
+Store::Store(StoreOptions options)
+    : options_(std::move(options)),
+      watermark_(std::make_unique<WatermarkKeeper>(options_.directory,
+                                                   options_.durability == Durability::Strict)) {}
 
 Store::~Store() = default;
 
-Result<std::unique_ptr<Store>> Store::open(StoreOptions options) {
+Result<std::unique_ptr<Store>> Store::open(StoreOptions options, Loss* loss) {
   std::error_code failure;
   std::filesystem::create_directories(options.directory, failure);
   if (failure) {
@@ -272,49 +140,29 @@ Result<std::unique_ptr<Store>> Store::open(StoreOptions options) {
                              failure.message()));
   }
   ORRERY_TRY(check_format(options.directory));
-  std::unique_ptr<Store> store(new Store(std::move(options)));
-  store->cache_ = rocksdb::NewLRUCache(store->options_.cache_bytes -
-                                       store->options_.cache_bytes / kVersionsPart);
-  ORRERY_TRY(store->handle_, store->open_handle(false));
+  auto store = make(std::move(options));
+  Loss ignored;
+  Loss& found = loss != nullptr ? *loss : ignored;
+  auto& watermark = *store->watermark_;
+  if (watermark.is_damaged()) {
+    diagnostics::warning(
+        "{} cannot be read and is made anew; writes that are missing at the end of the store would "
+        "not be noticed this time",
+        (store->options_.directory / "watermark").string());
+  }
+  ORRERY_TRY(store->handle_,
+             store->open_handle(Access::ReadWrite, store->options_.accepts_loss, found));
+  // Opening has put all that was replayed into tables.
+  watermark.note_synced(store->handle_->db->GetLatestSequenceNumber());
+  watermark.start();
   return store;
 }
 
-Result<std::shared_ptr<Store::Handle>> Store::open_handle(bool read_only) const {
-  const auto cache = std::static_pointer_cast<rocksdb::Cache>(cache_);
-  std::vector<rocksdb::ColumnFamilyDescriptor> families;
-  families.emplace_back(rocksdb::kDefaultColumnFamilyName, family_options(Family::Catalog, cache));
-  for (std::size_t i = 0; i < kFamilyCount; ++i) {
-    families.emplace_back(kFamilyNames[i], family_options(static_cast<Family>(i), cache));
-  }
-  const std::string path = (options_.directory / "store").string();
-  std::vector<rocksdb::ColumnFamilyHandle*> handles;
-  rocksdb::DB* db = nullptr;
-  std::error_code ignored;
-  rocksdb::Status status;
-  const auto latest = std::make_shared<LatestMoment>();
-  const auto options = db_options(latest, write_stalls_);
-  if (read_only) {
-    status = rocksdb::DB::OpenForReadOnly(options, path, families, &handles, &db);
-  } else if (std::filesystem::exists(options_.directory / "store" / "CURRENT", ignored)) {
-    // Families that are missing were left out by a crash while the store was made, or are newer
-    // than it: they are empty.
-    status = rocksdb::DB::Open(options, path, families, &handles, &db);
-  } else {
-    // All families in one go: made one by one, each costs several fsyncs, and a first start its
-    // speed.
-    status = rocksdb::DB::Open(options, path, {families.front()}, &handles, &db);
-    if (status.ok()) {
-      std::vector<rocksdb::ColumnFamilyHandle*> made;
-      status = db->CreateColumnFamilies({families.begin() + 1, families.end()}, &made);
-      handles.insert(handles.end(), made.begin(), made.end());
-    }
-  }
-  if (!status.ok()) return disk_error(fmt::format("cannot open the store in {}", path), status);
-  auto handle = std::make_shared<Handle>(options_.cache_bytes / kVersionsPart, latest);
-  handle->db.reset(db);
-  handle->default_family = handles[0];
-  for (std::size_t i = 0; i < kFamilyCount; ++i) handle->families[i] = handles[i + 1];
-  return handle;
+std::unique_ptr<Store> Store::make(StoreOptions options) {
+  std::unique_ptr<Store> store(new Store(std::move(options)));
+  store->cache_ = rocksdb::NewLRUCache(store->options_.cache_bytes -
+                                       store->options_.cache_bytes / kVersionsPart);
+  return store;
 }
 
 std::shared_ptr<Store::Handle> Store::handle() const {
@@ -366,7 +214,10 @@ Result<> Store::commit(std::span<const Batch* const> batches, Durability durabil
   options.sync = durability == Durability::Strict;
   const auto status = handle->db->Write(options, &writes);
   handle->latest->forget();
-  if (status.ok()) return {};
+  if (status.ok()) {
+    if (options.sync) watermark_->note_synced(handle->db->GetLatestSequenceNumber());
+    return {};
+  }
   failed_ = true;
   return disk_error("the write could not be stored", status);
 }
@@ -389,10 +240,17 @@ Result<> Store::recover() {
     }
   }
 
-  auto opened = open_handle(false);
+  Loss loss;
+  auto opened = open_handle(Access::ReadWrite, false, loss);
   const bool writable = opened.has_value();
-  if (!writable) opened = open_handle(true);
-  if (!opened) return Error(opened.error());
+  if (!writable && loss.is_empty()) opened = open_handle(Access::ReadOnly, false, loss);
+  if (!opened) {
+    // A disk that refuses writes may come back. One that has lost some needs somebody.
+    if (!loss.is_empty() && !std::exchange(has_told_loss_, true)) {
+      diagnostics::error("{}", opened.error().message());
+    }
+    return Error(opened.error());
+  }
   {
     std::unique_lock lock(gate_);
     handle_ = std::move(*opened);
@@ -452,11 +310,20 @@ void Store::gather(Family family, std::string_view from, std::string_view to,
 
 void Store::flush() {
   const auto handle = this->handle();
-  if (!handle || failed_ || stats().memtable_bytes < kFlushWorthwhileBytes) return;
-  std::vector<rocksdb::ColumnFamilyHandle*> families(handle->families.begin(),
-                                                     handle->families.end());
-  const auto status = handle->db->Flush(rocksdb::FlushOptions(), families);
-  if (!status.ok()) diagnostics::warning("the last flush failed: {}", status.ToString());
+  if (!handle || failed_) return;
+  if (stats().memtable_bytes >= kFlushWorthwhileBytes) {
+    std::vector<rocksdb::ColumnFamilyHandle*> families(handle->families.begin(),
+                                                       handle->families.end());
+    const auto status = handle->db->Flush(rocksdb::FlushOptions(), families);
+    if (!status.ok()) diagnostics::warning("the last flush failed: {}", status.ToString());
+  }
+  const std::uint64_t written = handle->db->GetLatestSequenceNumber();
+  if (const auto status = handle->db->SyncWAL(); !status.ok()) {
+    diagnostics::warning("the last sync failed: {}", status.ToString());
+    return;
+  }
+  watermark_->note_synced(written);
+  write_watermark();
 }
 
 bool Store::is_behind() const {
@@ -496,6 +363,14 @@ std::vector<std::string> Store::growing_files() const {
 Result<> Store::require_gaps() {
   return write_durably(options_.directory / kFormatFile, std::string(kFormatLineWithGaps) + "\n");
 }
+
+void Store::write_watermark() {
+  if (const auto written = watermark_->write(); !written) {
+    diagnostics::warning("{}", written.error().message());
+  }
+}
+
+Result<> Store::settle_loss() { return watermark_->settle_loss(); }
 
 StoreStats Store::stats() const {
   StoreStats stats;

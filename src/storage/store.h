@@ -15,6 +15,7 @@
 
 #include "base/result.h"
 #include "storage/batch.h"
+#include "storage/loss.h"
 
 namespace orrery::storage {
 
@@ -27,6 +28,9 @@ struct StoreOptions {
   std::filesystem::path directory;
   Durability durability = Durability::Strict;
   std::size_t cache_bytes = 64 << 20;
+  /// Opens a store that has lost acknowledged writes, without them. Whoever sets it begins a new
+  /// life of the store and then calls settle_loss(): LSNs of lost writes must not come again.
+  bool accepts_loss = false;
 };
 
 /// Where a read may look.
@@ -52,13 +56,19 @@ struct StoreStats {
 };
 
 class Snapshot;
+class WatermarkKeeper;
+struct SyncedMark;
 
 class Store {
  public:
   /// Opens or creates the store. Blocks. Recovers by itself from a crash. Unavailable when another
-  /// process has it, the disk refuses, or the format is one that this version cannot read; the
-  /// message says which.
-  static Result<std::unique_ptr<Store>> open(StoreOptions options);
+  /// process has it, the disk refuses, the format is one that this version cannot read, or
+  /// something that was acknowledged is missing; the message says which. `loss` is told what is
+  /// missing, also when that is accepted.
+  static Result<std::unique_ptr<Store>> open(StoreOptions options, Loss* loss = nullptr);
+  /// For reading only, with nothing changed on the disk: what there would be if a loss were
+  /// accepted. Blocks.
+  static Result<std::unique_ptr<Store>> open_remains(StoreOptions options);
   ~Store();
 
   /// Applies all batches as one atomic write, durable as configured. Blocks. Only one thread at a
@@ -91,8 +101,14 @@ class Store {
   void gather(Family family, std::string_view from, std::string_view to,
               std::atomic<bool>& is_cancelled);
 
-  /// Writes what is only in memory to tables, so that the next start has nothing to replay. Blocks.
+  /// Writes what is only in memory to tables, if it is much, so that the next start has little to
+  /// replay; and syncs everything. For an orderly stop. Blocks.
   void flush();
+  /// Notes beside the store what is certainly on the disk, which happens about every second by
+  /// itself. Blocks.
+  void write_watermark();
+  /// A new life has begun after an accepted loss. Blocks.
+  Result<> settle_loss();
 
   /// Whether flushes or compactions are so far behind that RocksDB is about to slow writes down.
   /// Background work that writes much (copies, index builds) waits until they have caught up, since
@@ -113,16 +129,36 @@ class Store {
   friend class Snapshot;
   struct Handle;  // An open RocksDB. Whoever reads shares it; the last one closes it.
 
+  struct Attempt;  // To open it.
+  enum class Access { ReadWrite, ReadOnly };
+  /// Of the write-ahead log.
+  enum class Replay {
+    Whole,       ///< all of it, or the opening fails
+    UpToDamage,  ///< up to the first place that is not as it was written
+  };
+
   explicit Store(StoreOptions options);
+  static std::unique_ptr<Store> make(StoreOptions options);
   std::shared_ptr<Handle> handle() const;
   std::shared_ptr<Handle> wait_for_handle() const;
-  Result<std::shared_ptr<Handle>> open_handle(bool read_only) const;
+
+  // In store_open.cc.
+  std::filesystem::path rocks_directory() const;
+  Result<std::shared_ptr<Handle>> open_handle(Access access, bool accepts_loss, Loss& loss);
+  Attempt attempt(Access access, Replay replay) const;
+  Result<> check_present(const SyncedMark& mark) const;
+  Result<> examine(const Attempt& failed, Loss& loss) const;
+  bool is_ahead(const Attempt& stopped) const;
+  std::uint64_t synced_before() const;
+  Loss missing_at_the_end(const Handle& opened) const;
 
   StoreOptions options_;
+  const std::unique_ptr<WatermarkKeeper> watermark_;
   std::shared_ptr<void> cache_;  // rocksdb::Cache, kept across reopening.
   mutable std::shared_mutex gate_;
   std::shared_ptr<Handle> handle_;  // Guarded by gate_; null while the store is reopened.
-  bool failed_ = false;             // Only the committing thread touches it.
+  bool failed_ = false;             // Only the committing thread touches these.
+  bool has_told_loss_ = false;
   // Shared with RocksDB's listener, which may outlive a handle.
   std::shared_ptr<std::atomic<std::uint64_t>> write_stalls_ =
       std::make_shared<std::atomic<std::uint64_t>>(0);
