@@ -1,7 +1,7 @@
 # Orrery's front door. Each target installs what it needs, then builds, then does what it is called.
 SHELL := /bin/bash
 .DEFAULT_GOAL := build
-.PHONY: serve build test asan tsan bench crash feed-torture query-torture processor-torture chaos fuzz format tidy packages npm clean
+.PHONY: serve build test asan tsan bench crash corruption feed-torture query-torture processor-torture chaos fuzz format tidy packages npm clean
 
 JOBS ?= $(shell nproc)
 # Some tests mostly wait, for documents to expire or for a browser: one more than there are processors.
@@ -54,6 +54,11 @@ crash: build
 	cmake --build build --target orrery_fault_shim
 	/usr/bin/python3 tests/fault/crash_test.py --binary build/orrery --kills $(KILLS) $(if $(SEED),--seed $(SEED))
 	/usr/bin/python3 tests/fault/crash_test.py --binary build/orrery --kills $(KILLS) $(if $(SEED),--seed $(SEED)) --power-loss
+
+# make corruption ROUNDS=300 SEED=42: damage the files of a store, one place at a time, and start the server on it.
+ROUNDS ?= 300
+corruption: build
+	/usr/bin/python3 tests/fault/corruption_test.py --binary build/orrery --rounds $(ROUNDS) $(if $(SEED),--seed $(SEED))
 
 # make feed-torture SEED=42: random histories against a model of the change feed, until one breaks it.
 STEPS ?= 0

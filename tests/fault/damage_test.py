@@ -1,0 +1,140 @@
+#!/usr/bin/env python3
+"""A damaged write-ahead log under a whole server: refused with the LSNs that would go, and nothing is changed; a
+torn tail is recovered without a word.
+
+    damage_test.py [--binary build/orrery]
+"""
+
+import argparse
+import json
+import os
+import shutil
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+import orrery_process  # noqa: E402
+from promises import partition_key_header  # noqa: E402
+
+BUILD = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "build")
+LINK = "dbs/shop/colls/orders"
+DOCUMENTS = 200
+
+
+class DamageTest:
+    def __init__(self, binary, work_dir):
+        self.binary, self.work_dir = binary, work_dir
+        self.failures = []
+        self.data_dir = os.path.join(work_dir, "data")
+        os.mkdir(self.data_dir)
+        with self.server(self.data_dir) as server:
+            server.start()
+            connection = orrery_process.Connection(server.port)
+            assert connection.post("dbs", "", b'{"id": "shop"}').status == 201
+            body = {"id": "orders", "partitionKey": {"paths": ["/pk"], "kind": "Hash", "version": 2}}
+            assert connection.post("colls", "dbs/shop", json.dumps(body).encode()).status == 201
+            # All that is written from here on is not known to the watermark: the log alone has to tell.
+            orrery_process.wait_until(lambda: os.path.exists(self.path("watermark")), 10, "there is a watermark")
+            shutil.copy(self.path("watermark"), os.path.join(work_dir, "watermark"))
+            for number in range(DOCUMENTS):
+                body = {"id": str(number), "pk": "k", "padding": "x" * 300}
+                response = connection.post("docs", LINK, json.dumps(body).encode(), partition_key_header("k"))
+                assert response.status == 201, response
+            server.kill()
+            connection.close()
+        shutil.copy(os.path.join(work_dir, "watermark"), self.path("watermark"))
+
+    def path(self, *names, data_dir=None):
+        return os.path.join(data_dir or self.data_dir, *names)
+
+    def server(self, data_dir):
+        return orrery_process.Server(self.binary, data_dir, data_dir + ".log")
+
+    def copy(self, name):
+        """A copy of the data, and the path of its log."""
+        data_dir = os.path.join(self.work_dir, name)
+        shutil.copytree(self.data_dir, data_dir)
+        store = self.path("store", data_dir=data_dir)
+        (log,) = [each for each in os.listdir(store) if each.endswith(".log") and
+                  os.path.getsize(os.path.join(store, each)) > 0]
+        return data_dir, os.path.join(store, log)
+
+    def check(self, name, holds, detail):
+        print(f"  {name}: {'ok' if holds else 'FAILED: ' + detail}", flush=True)
+        if not holds:
+            self.failures.append(name)
+
+    def expect_refusal(self, name, damage, lost=("shop/orders, range 0: LSNs ", f" to {DOCUMENTS + 1}")):
+        data_dir, log = self.copy(name)
+        damage(log)
+        with open(log, "rb") as file:
+            before = file.read()
+        for attempt in ("first start", "second start"):
+            with self.server(data_dir) as server:
+                try:
+                    server.start()
+                    self.check(f"{name}, {attempt}", False, "it starts")
+                    continue
+                except RuntimeError:
+                    pass
+            with open(data_dir + ".log", encoding="utf-8") as output:
+                text = output.read()
+            told = all(words in text for words in (
+                os.path.basename(log), "is damaged at byte", "commits behind the damage", "--accept-loss",
+                "Restore the newest back-up", *lost))
+            with open(log, "rb") as file:
+                unchanged = file.read() == before
+            self.check(f"{name}, {attempt}", server.process.returncode == 1 and told and unchanged,
+                       f"status {server.process.returncode}, log {'un' if unchanged else ''}changed: {text}")
+
+    def expect_recovery(self, name, cut):
+        data_dir, log = self.copy(name)
+        os.truncate(log, os.path.getsize(log) - cut)
+        with self.server(data_dir) as server:
+            server.start()
+            connection = orrery_process.Connection(server.port)
+            documents, _ = connection.all_of("docs", LINK, "Documents")
+            connection.close()
+            status = server.stop()
+        with open(data_dir + ".log", encoding="utf-8") as output:
+            silent = not any(word in output.read() for word in (" warning ", " error "))
+        self.check(name, len(documents) == DOCUMENTS - 1 and status == 0 and silent,
+                   f"{len(documents)} documents, status {status}, {'silent' if silent else 'not silent'}")
+
+    def run(self):
+        self.expect_refusal("a flipped bit in the middle", lambda log: overwrite(log, 0.5, 1, flip=True))
+        # Then the container itself is among what would go, and nobody knows its name.
+        self.expect_refusal("a flipped bit at the beginning", lambda log: overwrite(log, 0, 1, flip=True),
+                            lost=("made after the damage (partition 1): LSNs up to ", f" {DOCUMENTS + 1}"))
+        self.expect_refusal("a zeroed block", lambda log: overwrite(log, 0.4, 4096, flip=False))
+        for cut in (1, 9, 300):
+            self.expect_recovery(f"a tail torn by {cut} bytes", cut)
+
+
+def overwrite(path, part, length, flip):
+    with open(path, "r+b") as file:
+        offset = int(os.path.getsize(path) * part) // 512 * 512
+        file.seek(offset)
+        before = file.read(length)
+        file.seek(offset)
+        file.write(bytes([before[0] ^ 0x10]) if flip else bytes(length))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("--binary", default=os.environ.get("ORRERY_BINARY", f"{BUILD}/orrery"))
+    arguments = parser.parse_args()
+    work_dir = tempfile.mkdtemp(prefix="orrery-damage-")
+    test = DamageTest(arguments.binary, work_dir)
+    test.run()
+    if test.failures:
+        print(f"{len(test.failures)} failures. The data is kept in {work_dir}.")
+        return 1
+    shutil.rmtree(work_dir)
+    print("PASS")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
