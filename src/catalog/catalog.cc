@@ -269,4 +269,16 @@ std::size_t Catalog::container_count() const {
   return state_.containers.size();
 }
 
+Catalog::LatestTime Catalog::latest_time() const {
+  std::shared_lock lock(state_mutex_);
+  LatestTime latest;
+  for (const auto& [rid, container] : state_.containers) {
+    for (const Range& range : container->ranges.all()) {
+      if (range.partition->head_ts() <= latest.ts) continue;
+      latest = {range.partition->head_ts(), container};
+    }
+  }
+  return latest;
+}
+
 }  // namespace orrery::catalog

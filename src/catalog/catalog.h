@@ -63,6 +63,12 @@ class Catalog {
                                        std::size_t count_max) const;
   std::vector<OfferPtr> offers(std::string_view after, std::size_t count_max) const;
   std::size_t container_count() const;
+  /// The latest `_ts` of any range, and the container that has it; null when there is none.
+  struct LatestTime {
+    UnixSeconds ts = 0;
+    ContainerPtr container;
+  };
+  LatestTime latest_time() const;
 
   /// Whether the offer is for more than the ranges of its container serve.
   bool needs_more_ranges(const Offer& offer) const;

@@ -60,13 +60,29 @@ void Housekeeper::run() {
   }
 }
 
+void Housekeeper::check_clock() {
+  const UnixSeconds now = environment_.clock.unix_seconds();
+  const auto latest = catalog_.latest_time();
+  const bool is_ahead = latest.ts > now + limits_.clock_tolerance;
+  if (is_ahead && !has_warned_of_clock_) {
+    stats_.clock_warnings.fetch_add(1, std::memory_order_relaxed);
+    diagnostics::warning(
+        "the clock was ahead once: the last write of container {} has a _ts {} seconds after now. "
+        "_ts never goes back, so until the clock has caught up all writes there get that second, "
+        "documents with a TTL live so much longer, and changes since a time are not told apart. "
+        "Nothing is lost. orrery_ts_ahead_seconds shows how far it still is",
+        latest.container->definition.id(), latest.ts - now);
+  }
+  has_warned_of_clock_ = is_ahead;
+}
+
 bool Housekeeper::run_once() {
   // After a disk error the partitions may stand elsewhere than we think: look at everything again.
   const auto epoch = environment_.committer.epoch();
   if (!environment_.committer.accepts()) return false;
   if (epoch_ != epoch) watches_.clear();
   epoch_ = epoch;
-  ++rounds_;
+  if (rounds_++ % limits_.clock_check_rounds == 0) check_clock();
 
   Round round(limits_.round_max);
   reconcile(round);

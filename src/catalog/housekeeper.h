@@ -24,6 +24,8 @@ struct HousekeeperLimits {
   std::chrono::milliseconds interval{250};       ///< between rounds
   /// A round ends after so long, and goes on with the rest the next time.
   std::chrono::milliseconds round_max{50};
+  std::uint64_t clock_check_rounds = 240;  ///< so often it is looked whether `_ts` is ahead
+  UnixSeconds clock_tolerance = 2;         ///< that much ahead is nothing to tell
 };
 
 /// Plain counters, published by server/metrics.cc.
@@ -31,6 +33,7 @@ struct HousekeeperStats {
   std::atomic<std::uint64_t> purged_documents{0};
   std::atomic<std::uint64_t> trimmed_history_records{0};
   std::atomic<std::uint64_t> purges{0};  ///< transactions
+  std::atomic<std::uint64_t> clock_warnings{0};
 };
 
 /// One for the whole server. It looks only at containers that have TTL or keep history, and of
@@ -66,6 +69,7 @@ class Housekeeper {
   class Round;
 
   void run();
+  void check_clock();
   void reconcile(Round& round);
   void look_after(const Container& container, partition::Partition& partition, Round& round);
   void build_expiry(partition::Partition& partition, Watch& watch, Round& round);
@@ -84,6 +88,7 @@ class Housekeeper {
   std::uint64_t rounds_ = 0;
   std::uint64_t epoch_ = 0;  // The committer's, in which the watches were made.
   Rid last_;                 // The container with which the last round ended early.
+  bool has_warned_of_clock_ = false;
 
   std::mutex mutex_;
   std::condition_variable wake_;

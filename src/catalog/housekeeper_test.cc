@@ -185,6 +185,30 @@ TEST_F(HousekeeperTest, ANewContainerKeepsFromItsFirstChangeOn) {
   EXPECT_THAT(audited("c").history, SizeIs(1));
 }
 
+TEST_F(HousekeeperTest, AClockThatWasAheadIsToldOnce) {
+  limits.clock_check_rounds = 1;
+  reopen();
+  make("c", "");
+  home.advance(72h);
+  write("c", {{.id = "a"}});
+  tidy();
+  EXPECT_EQ(housekeeper->stats().clock_warnings, 0u);
+  home.advance(-72h);
+  const auto now = home.environment().clock.unix_seconds();
+  EXPECT_EQ(catalog->latest_time().ts - now, 72 * 3600);
+  EXPECT_EQ(catalog->latest_time().container->definition.id(), "c");
+  tidy();
+  write("c", {{.id = "b"}});
+  tidy();
+  EXPECT_EQ(housekeeper->stats().clock_warnings, 1u);
+  // Caught up, and ahead again.
+  home.advance(73h);
+  tidy();
+  home.advance(-73h);
+  tidy();
+  EXPECT_EQ(housekeeper->stats().clock_warnings, 2u);
+}
+
 TEST_F(HousekeeperTest, WhatHasExpiredIsPurgedInSteps) {
   make("c", R"(,"defaultTtl":60)");
   make("untouched", "");

@@ -68,6 +68,9 @@ class Partition : public std::enable_shared_from_this<Partition> {
   /// such a `_ts`: `now`, read before, less one, unless transactions are under way. Never falls.
   /// Look at the head, or take a snapshot, after it.
   UnixSeconds resolved(UnixSeconds now);
+  /// `_ts` of the last committed transaction. It is ahead of the clock when that was set back, and
+  /// stays there until the clock has caught up.
+  UnixSeconds head_ts() const { return head_ts_.load(std::memory_order_relaxed); }
 
   /// Commits the transaction and resumes the caller once it is durable. NotFound, Conflict or
   /// PreconditionFailed by the rules of its writes; TooManyRequests when too many are waiting;

@@ -6,6 +6,7 @@
 #include "api/feed_push.h"
 #include "api/pipeline.h"
 #include "api/vector_indexes.h"
+#include "base/clock.h"
 #include "catalog/catalog.h"
 #include "catalog/housekeeper.h"
 #include "catalog/index_keeper.h"
@@ -31,6 +32,7 @@ struct MetricsSources {
   api::VectorIndexes::Stats vector_indexes;
   const storage::Store& store;
   bool strict_durability;
+  UnixSeconds now;
 };
 
 /// The text format of Prometheus.
