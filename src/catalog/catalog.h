@@ -2,6 +2,7 @@
 // of documents: a container is there completely or not at all.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -200,7 +201,8 @@ class Catalog {
   std::condition_variable reclaim_work_;
   std::vector<Garbage> garbage_;  // Guarded by reclaim_mutex_.
   bool stopping_ = false;
-  std::thread reclaimer_;  // Runs only while there is something to reclaim.
+  std::thread reclaimer_;                         // Runs only while there is something to reclaim.
+  std::atomic<bool> gives_up_reclaiming_{false};  // What is compacted when stop() is called.
   bool reclaiming_ = false;
 
   std::mutex keeping_mutex_;  // One at a time changes what partitions keep.

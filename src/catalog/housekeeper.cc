@@ -185,6 +185,7 @@ void Housekeeper::purge(const Container& container, partition::Partition& partit
     }
     stats_.purges.fetch_add(1, std::memory_order_relaxed);
     stats_.purged_documents.fetch_add(purged->tidied, std::memory_order_relaxed);
+    if (tell_erased_) tell_erased_(partition.number(), purged->tidied);
     watch.due.passed(found->candidates);
     if (round.is_over()) {
       round.leave_something();
@@ -209,6 +210,7 @@ void Housekeeper::trim(const Container& container, partition::Partition& partiti
     const auto step = partition.submit_and_wait(std::move(transaction));
     if (!step) return;
     stats_.trimmed_history_records.fetch_add(step->tidied, std::memory_order_relaxed);
+    if (tell_erased_) tell_erased_(partition.number(), step->tidied);
     if (!step->more) {
       watch.next_trim = now + step->next_in.value_or(std::max<UnixSeconds>(shortest, 1));
       return;

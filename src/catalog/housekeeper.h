@@ -7,10 +7,12 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <thread>
 #include <unordered_map>
+#include <utility>
 
 #include "base/clock.h"
 #include "catalog/catalog.h"
@@ -42,6 +44,11 @@ class Housekeeper {
  public:
   Housekeeper(partition::Environment& environment, Catalog& catalog, HousekeeperLimits limits = {});
   ~Housekeeper();
+
+  /// `tell` hears how much was erased of a partition. It must not block. To be set before start().
+  void on_erased(std::function<void(PartitionNumber partition, std::uint64_t count)> tell) {
+    tell_erased_ = std::move(tell);
+  }
 
   /// Runs rounds on a thread of its own until stop(), which waits for it.
   void start();
@@ -82,6 +89,7 @@ class Housekeeper {
   Catalog& catalog_;
   const HousekeeperLimits limits_;
   HousekeeperStats stats_;
+  std::function<void(PartitionNumber, std::uint64_t)> tell_erased_;
 
   // Only whoever runs rounds touches these.
   std::unordered_map<std::uint32_t, Watch> watches_;  // By partition number.

@@ -88,6 +88,7 @@ void Catalog::stop() {
     std::lock_guard lock(reclaim_mutex_);
     stopping_ = true;
   }
+  gives_up_reclaiming_ = true;
   reclaim_work_.notify_all();
   if (reclaimer_.joinable()) reclaimer_.join();
 }
@@ -98,6 +99,7 @@ void Catalog::reclaim(PartitionNumber partition) {
   const std::string to = storage::partition_end(partition);
   const auto epoch = environment_.committer.epoch();
   storage::Batch batch;
+  bool is_large = false;
   {
     const auto snapshot = store.snapshot();
     if (!snapshot) return;
@@ -110,6 +112,7 @@ void Catalog::reclaim(PartitionNumber partition) {
       // What cannot be read stays, with its entry, until the next start.
       if (!cursor.status()) return;
       if (keys.size() > kSingleErasuresMax) {
+        is_large = true;
         batch.erase_range(family, from, to);
         continue;
       }
@@ -131,6 +134,12 @@ void Catalog::reclaim(PartitionNumber partition) {
                        committed.error().message());
     std::lock_guard lock(reclaim_mutex_);
     add_garbage({partition, {}, {}, std::chrono::steady_clock::now() + kRetryInterval});
+    return;
+  }
+  if (!is_large) return;
+  // Nothing else may ever be written near it, and then nothing would compact it.
+  for (const Family family : kDocumentFamilies) {
+    store.gather(family, from, to, gives_up_reclaiming_);
   }
 }
 

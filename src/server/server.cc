@@ -23,6 +23,7 @@
 #include "base/diagnostics.h"
 #include "catalog/auto_split.h"
 #include "catalog/catalog.h"
+#include "catalog/compactor.h"
 #include "catalog/housekeeper.h"
 #include "catalog/index_keeper.h"
 #include "catalog/loss_report.h"
@@ -149,6 +150,10 @@ class ServerImpl final : public Server {
     housekeeper_ = std::make_unique<catalog::Housekeeper>(
         environment_, *catalog_,
         catalog::HousekeeperLimits{.history_bytes_max = config_.history_bytes_max});
+    housekeeper_->on_erased([this](PartitionNumber partition, std::uint64_t count) {
+      compactor_.note_erased(partition, count);
+    });
+    compactor_.start();
     housekeeper_->start();
 
     http::ListenerOptions options;
@@ -211,6 +216,7 @@ class ServerImpl final : public Server {
     push_.room.close();
     // They wait for writers and for the committer, so they go before them.
     if (housekeeper_) housekeeper_->stop();
+    compactor_.stop();
     if (index_keeper_) index_keeper_->stop();
     if (catalog_) catalog_->stop();
     if (auto_split_) auto_split_->stop();
@@ -281,6 +287,7 @@ class ServerImpl final : public Server {
   std::unique_ptr<catalog::Catalog> catalog_;
   std::unique_ptr<catalog::IndexKeeper> index_keeper_;
   std::unique_ptr<catalog::AutoSplit> auto_split_;
+  catalog::Compactor compactor_{*store_};
   std::unique_ptr<catalog::Housekeeper> housekeeper_;
   const api::Authenticator authenticator_;
   api::PageAhead page_ahead_;
