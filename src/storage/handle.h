@@ -1,4 +1,5 @@
-// An open RocksDB, and what those who read from it share. For store.cc and snapshot.cc only.
+// An open RocksDB, and what those who read from it share. For store.cc, store_open.cc and
+// snapshot.cc only.
 #pragma once
 
 #include <array>

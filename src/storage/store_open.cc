@@ -10,6 +10,11 @@
 #include <atomic>
 #include <cstdarg>
 #include <cstdio>
+#include <cstring>
+#include <map>
+#include <optional>
+#include <ranges>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -21,17 +26,106 @@
 #include <rocksdb/listener.h>
 #include <rocksdb/options.h>
 #include <rocksdb/table.h>
+#include <rocksdb/wal_filter.h>
+#include <rocksdb/write_batch.h>
 
 #include "base/diagnostics.h"
 #include "storage/handle.h"
 #include "storage/open_files.h"
 #include "storage/rocks_log.h"
 #include "storage/store.h"
-#include "storage/wal_guard.h"
 #include "storage/wal_scan.h"
 #include "storage/watermark_keeper.h"
 
 namespace orrery::storage {
+
+/// Watches RocksDB replay its write-ahead log. RocksDB numbers all operations without gaps, but
+/// replays across a gap without a word. Used by one opening; must live as long as the RocksDB that
+/// it was given to.
+class WalGuard final : public rocksdb::WalFilter {
+ public:
+  enum class OnGap {
+    Fail,  ///< the opening fails, with nothing changed on the disk
+    Stop,  ///< replay ends, and what follows is dropped
+  };
+  explicit WalGuard(OnGap on_gap) : on_gap_(on_gap) {}
+
+  /// Whether replay has begun: MANIFEST and tables were in order.
+  bool has_begun() const { return !first_wals_.empty(); }
+  /// No log before this one is replayed.
+  std::uint64_t first_wal() const;
+  std::uint32_t family(const std::string& name) const;
+  /// Whether there was anything to replay.
+  bool has_replayed() const { return first_seen_.has_value(); }
+  /// How much of the log was replayed, in bytes of its file; 0: nothing.
+  std::uint64_t replayed(std::uint64_t wal) const;
+  /// The log that replay was stopped in, because of a gap before it.
+  std::optional<std::uint64_t> stopped_in() const { return stopped_in_; }
+  /// Whether the family has nothing more to take from that log, or from those before it.
+  bool is_beyond(std::uint32_t family, std::uint64_t wal) const;
+
+  const char* Name() const override { return "orrery.WalGuard"; }
+  void ColumnFamilyLogNumberMap(const std::map<std::uint32_t, std::uint64_t>& first_wals,
+                                const std::map<std::string, std::uint32_t>& families) override;
+  WalProcessingOption LogRecordFound(unsigned long long wal, const std::string& file,
+                                     const rocksdb::WriteBatch& batch, rocksdb::WriteBatch*,
+                                     bool*) override;
+
+ private:
+  const OnGap on_gap_;
+  std::map<std::uint32_t, std::uint64_t> first_wals_;  // Of each family.
+  std::map<std::string, std::uint32_t> families_;
+  std::optional<std::uint64_t> first_seen_;
+  std::map<std::uint64_t, std::uint64_t> replayed_;  // Bytes of each log.
+  std::optional<std::uint64_t> expected_;            // The number of the next operation.
+  std::optional<std::uint64_t> stopped_in_;
+};
+
+std::uint64_t WalGuard::first_wal() const {
+  // Older ones than the first that had a record were skipped, or empty.
+  if (first_seen_) return *first_seen_;
+  return first_wals_.empty() ? 0 : std::ranges::min(first_wals_ | std::views::values);
+}
+
+std::uint32_t WalGuard::family(const std::string& name) const {
+  const auto found = families_.find(name);
+  return found == families_.end() ? 0 : found->second;
+}
+
+bool WalGuard::is_beyond(std::uint32_t family, std::uint64_t wal) const {
+  const auto found = first_wals_.find(family);
+  return found != first_wals_.end() && found->second > wal;
+}
+
+std::uint64_t WalGuard::replayed(std::uint64_t wal) const {
+  const auto found = replayed_.find(wal);
+  return found == replayed_.end() ? 0 : found->second;
+}
+
+void WalGuard::ColumnFamilyLogNumberMap(const std::map<std::uint32_t, std::uint64_t>& first_wals,
+                                        const std::map<std::string, std::uint32_t>& families) {
+  first_wals_ = first_wals;
+  families_ = families;
+}
+
+rocksdb::WalFilter::WalProcessingOption WalGuard::LogRecordFound(unsigned long long wal,
+                                                                 const std::string&,
+                                                                 const rocksdb::WriteBatch& batch,
+                                                                 rocksdb::WriteBatch*, bool*) {
+  if (!first_seen_) first_seen_ = wal;
+  std::uint64_t& replayed = replayed_[wal];
+  replayed = end_of_record(replayed, batch.GetDataSize());
+  std::uint64_t number;
+  std::memcpy(&number, batch.Data().data(), sizeof number);  // What every batch begins with.
+  if (expected_ && number > *expected_) {
+    stopped_in_ = wal;
+    return on_gap_ == OnGap::Fail ? WalProcessingOption::kCorruptedRecord
+                                  : WalProcessingOption::kStopReplay;
+  }
+  expected_ = number + batch.Count();
+  return WalProcessingOption::kContinueProcessing;
+}
+
 namespace {
 
 /// Memtables of a family before its writes are stalled. While one is being flushed a second fills;
