@@ -14,10 +14,23 @@
 
 namespace orrery::api {
 
+/// One partition key.
+struct FeedKey {
+  const catalog::Range* range;
+  EpkRange epks;          ///< those that the key hashes to
+  std::string canonical;  ///< see PartitionKey
+};
+
 struct FeedScope {
   std::vector<const catalog::Range*> ranges;  ///< in order; of the context's container
   std::optional<EpkRange> epks;               ///< only documents within
   std::optional<std::string> partition_key;   ///< only documents of this key (canonical)
+  /// Only documents of these keys, in the order of their EPKs; then there is nothing in the two
+  /// above. A query whose filter names zero is about two.
+  std::vector<FeedKey> keys = {};
+
+  /// Whether it is no more than single keys.
+  bool is_of_keys() const { return partition_key || !keys.empty(); }
 };
 
 /// The range of x-ms-documentdb-partitionkeyrangeid, `<id>` or `<container rid>,<id>`; null when

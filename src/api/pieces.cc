@@ -11,12 +11,23 @@ struct Stretch {
   DocumentNumber after;
 };
 
+EpkRange intersection(const EpkRange& a, const EpkRange& b) {
+  return {std::max(a.min, b.min), std::min(a.max, b.max)};
+}
+
 std::vector<Piece> pieces_of(const std::vector<Stretch>& stretches, const FeedScope& scope) {
   std::vector<Piece> pieces;
+  for (const FeedKey& key : scope.keys) {
+    for (const Stretch& stretch : stretches) {
+      if (!key.epks.overlaps(stretch.epks)) continue;
+      pieces.push_back(
+          {key.range, intersection(key.epks, stretch.epks), stretch.after, key.canonical});
+    }
+  }
+  if (!scope.keys.empty()) return pieces;
   for (const catalog::Range* range : scope.ranges) {
     for (const Stretch& stretch : stretches) {
-      EpkRange epks{std::max(range->epks.min, stretch.epks.min),
-                    std::min(range->epks.max, stretch.epks.max)};
+      EpkRange epks = intersection(range->epks, stretch.epks);
       if (epks.max <= epks.min || (scope.epks && !scope.epks->overlaps(epks))) continue;
       pieces.push_back({range, std::move(epks), stretch.after});
     }
@@ -68,8 +79,7 @@ ReadFeedPosition position_in(const std::vector<Piece>& pieces, std::size_t at,
 std::optional<EpkRange> keys_within(const Piece& piece, const FeedScope& scope) {
   if (piece.epks == piece.range->epks) return scope.epks;
   if (!scope.epks) return piece.epks;
-  return EpkRange{std::max(piece.epks.min, scope.epks->min),
-                  std::min(piece.epks.max, scope.epks->max)};
+  return intersection(piece.epks, *scope.epks);
 }
 
 }  // namespace orrery::api

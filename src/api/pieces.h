@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "api/feed_scope.h"
@@ -18,7 +19,8 @@ namespace orrery::api {
 struct Piece {
   const catalog::Range* range;
   EpkRange epks;
-  DocumentNumber after;  ///< those up to it have been dealt with
+  DocumentNumber after;                                     ///< those up to it have been dealt with
+  std::optional<std::string> partition_key = std::nullopt;  ///< only those of this key (canonical)
 };
 
 /// Greater than that of any document.

@@ -81,6 +81,28 @@ Result<Understood> understand(const Context& context, const catalog::Container& 
   return understood;
 }
 
+FeedScope scope_of(Context& context, const catalog::Container& container,
+                   const std::vector<PartitionKey>& keys) {
+  FeedScope scope;
+  for (const PartitionKey& key : keys) {
+    KeyPlace place = place_of(container.definition, key);
+    const auto& range =
+        &key == &keys.front() ? route(context, place.epk) : container.ranges.owner_of(place.epk);
+    scope.keys.push_back({&range, effective_key_range(container.definition.partition_key(), key),
+                          std::move(place.canonical)});
+  }
+  std::ranges::sort(scope.keys, {}, [](const FeedKey& key) { return key.epks.min; });
+  for (const FeedKey& key : scope.keys) {
+    if (scope.ranges.empty() || scope.ranges.back() != key.range) scope.ranges.push_back(key.range);
+  }
+  if (scope.keys.size() == 1) {
+    scope.epks = std::move(scope.keys.front().epks);
+    scope.partition_key = std::move(scope.keys.front().canonical);
+    scope.keys.clear();
+  }
+  return scope;
+}
+
 /// The part of the container that the query is about: as the request says, or by the key that WHERE
 /// pins, or the first range where it finds nothing anyway, or all of it if the request allows that.
 Result<FeedScope> query_scope(Context& context, const catalog::Container& container,
@@ -89,14 +111,7 @@ Result<FeedScope> query_scope(Context& context, const catalog::Container& contai
   if (has_target(context) || definition.paths.empty() || !understood.query->reads_documents()) {
     return feed_scope(context, container);
   }
-  if (const auto& key = understood.pin.key) {
-    KeyPlace place = place_of(container.definition, *key);
-    FeedScope scope;
-    scope.ranges.push_back(&route(context, place.epk));
-    scope.partition_key = std::move(place.canonical);
-    scope.epks = effective_key_range(definition, *key);
-    return scope;
-  }
+  if (!understood.pin.keys.empty()) return scope_of(context, container, understood.pin.keys);
   if (understood.pin.finds_nothing) {
     FeedScope scope;
     scope.ranges.push_back(&route(context, Epk::min()));
@@ -190,7 +205,7 @@ std::vector<std::string> indexes_being_built(const QueryJob& job) {
 /// Whether it will not take long, as far as can be seen: it is about one key, or an index leads to
 /// what it wants.
 bool is_quick(const QueryJob& job, const IndexState& indexes) {
-  if (job.scope.partition_key || !job.query->reads_documents()) return true;
+  if (job.scope.is_of_keys() || !job.query->reads_documents()) return true;
   const bool is_narrow =
       std::ranges::any_of(job.access.conditions, &query::PathCondition::is_equality) ||
       (!job.access.order.empty() && (job.query->tree().top || job.query->tree().limit));
@@ -343,7 +358,7 @@ Result<> add_reports(http::Response& response, const Context& context, const Que
   ORRERY_TRY(const bool wants_explanation, context.flag(headers::kExplain));
   if (wants_explanation) {
     auto missing = index_state(job).missing;
-    if (job.scope.partition_key) {
+    if (job.scope.is_of_keys()) {
       missing = helpful_within_key(std::move(missing), definition.partition_key());
     }
     response.add(headers::kExplain.text,

@@ -251,7 +251,8 @@ class Run final : public SuspendedQuery {
                     .ahead = is_brief() ? nullptr : services_.read_ahead};
     scope.filter = live_documents(services_, *job_.container);
     scope.filter.epks = keys_within(piece, job_.scope);
-    scope.filter.partition_key = job_.scope.partition_key;
+    scope.filter.partition_key =
+        piece.partition_key ? piece.partition_key : job_.scope.partition_key;
     if (is_stream() && !execution_.wants_remembering()) scope.after = piece.after;
     const bool is_ordered = job_.query->shape() == PreparedQuery::Shape::Ordered;
     // DISTINCT has to see again what was shown before.

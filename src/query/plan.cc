@@ -345,7 +345,8 @@ Result<std::optional<std::string>> make_first_chance_plan(const PlanRequest& req
   if (has_aggregate(tree.selection) && (!is_value || !tree.group_by.empty())) {
     return refused("Cross partition query only supports 'VALUE <AggregateFunc>' for aggregates.");
   }
-  if (is_pinned(parsed.ranges)) return std::optional<std::string>();
+  const KeyPin pin = key_pin(tree, request.parameters, request.definition, request.settings);
+  if (pin.finds_nothing || !pin.keys.empty()) return std::optional<std::string>();
   Features features(std::nullopt);
   ORRERY_TRY(auto plan,
              plan_text(std::move(parsed), request, features, AggregateForm::First, false));

@@ -27,16 +27,18 @@ struct QueryRange {
 /// From what WHERE says of the partition key: sorted, disjoint; never empty. Perhaps more than is
 /// needed, never less. Where nothing can be found it is the empty point at the beginning of the
 /// space: one range answers, since an aggregate over nothing is an answer, too. The tree is as the
-/// parser made it. Of the settings, computed properties matter: they hide what a document has. Of
-/// the two zeros, which are equal but not the same key, it is the one without a sign that counts.
+/// parser made it. Of the settings, computed properties matter: they hide what a document has. The
+/// two zeros, which are equal but not the same key, are two points.
 std::vector<QueryRange> query_ranges(const Query& query, const Parameters& parameters,
                                      const PartitionKeyDefinition& definition,
                                      const Settings& settings);
 
 /// What WHERE says of the place of all that a query can find.
 struct KeyPin {
-  /// The full key, if there is only one: then the query needs no other logical partition.
-  std::optional<PartitionKey> key;
+  /// The full key, if there is only one value that it can have: then the query needs no other
+  /// logical partition. Of a zero both, the one without a sign first; with several levels, all that
+  /// are equal.
+  std::vector<PartitionKey> keys;
   /// There is none: no document passes. One range answers as well as all of them.
   bool finds_nothing = false;
 };

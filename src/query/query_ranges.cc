@@ -16,9 +16,8 @@ namespace orrery::query {
 namespace {
 
 using MemberPath = std::vector<std::string>;
-/// Values of one level of the key. Both zeros are equal, but not the same key: it is the one
-/// without a sign that a query means, as for the service. The other one has to be asked for by its
-/// key, or in all ranges; hardly any document has it.
+/// Values of one level of the key, as queries compare them: both zeros are one of them, though they
+/// are different keys (see keys_equal_to).
 using Values = std::set<KeyComponent>;
 
 /// Keys whose every level is one of these; nothing: whatever it is.
@@ -120,6 +119,29 @@ void add_alternatives(Boxes& boxes, Boxes more) {
 
 /// A number without a sign where it is zero.
 double canonical(double number) { return number == 0 ? 0.0 : number; }
+
+/// Components of keys that a query takes for the same value: they hash differently.
+std::vector<KeyComponent> keys_equal_to(const KeyComponent& value) {
+  const double* number = std::get_if<double>(&value);
+  if (number != nullptr && *number == 0) return {KeyComponent(0.0), KeyComponent(-0.0)};
+  return {value};
+}
+
+using Prefixes = std::vector<std::vector<KeyComponent>>;
+
+/// Each of them with each of the values behind it.
+Prefixes extended(const Prefixes& prefixes, const Values& values) {
+  Prefixes longer;
+  for (const auto& prefix : prefixes) {
+    for (const KeyComponent& value : values) {
+      for (KeyComponent& component : keys_equal_to(value)) {
+        longer.push_back(prefix);
+        longer.back().push_back(std::move(component));
+      }
+    }
+  }
+  return longer;
+}
 
 /// What one query says of the key of the documents that its container is made of.
 class KeyFilter {
@@ -400,19 +422,12 @@ Boxes keys_of(const Query& query, KeyContext& context) {
 /// False where that is the whole space.
 bool append_ranges(const Box& box, const PartitionKeyDefinition& definition,
                    std::vector<QueryRange>& ranges) {
-  std::vector<std::vector<KeyComponent>> prefixes = {{}};
+  Prefixes prefixes = {{}};
   std::size_t depth = 0;
   for (; depth < box.levels.size() && box.levels[depth]; ++depth) {
     const Values& values = *box.levels[depth];
     if (ranges.size() + prefixes.size() * values.size() > kRangesMax) break;
-    std::vector<std::vector<KeyComponent>> longer;
-    for (const auto& prefix : prefixes) {
-      for (const KeyComponent& value : values) {
-        longer.push_back(prefix);
-        longer.back().push_back(value);
-      }
-    }
-    prefixes = std::move(longer);
+    prefixes = extended(prefixes, values);
   }
   const bool is_full = depth == box.levels.size();
   if (depth == 0 || (!is_full && definition.kind == KeyKind::Hash)) return false;
@@ -470,14 +485,16 @@ KeyPin key_pin(const Query& query, const Parameters& parameters,
                const PartitionKeyDefinition& definition, const Settings& settings) {
   KeyContext context{parameters, definition, settings};
   const Boxes keys = keys_of(query, context);
-  if (keys.empty()) return {.key = {}, .finds_nothing = true};
+  if (keys.empty()) return {.keys = {}, .finds_nothing = true};
   if (keys.size() != 1 || definition.paths.empty()) return {};
-  std::vector<KeyComponent> components;
+  Prefixes full = {{}};
   for (const auto& level : keys[0].levels) {
     if (!level || level->size() != 1) return {};
-    components.push_back(*level->begin());
+    full = extended(full, *level);
   }
-  return {.key = PartitionKey(std::move(components))};
+  KeyPin pin;
+  for (auto& components : full) pin.keys.emplace_back(std::move(components));
+  return pin;
 }
 
 }  // namespace orrery::query
