@@ -66,6 +66,7 @@ Result<bool> merges_ranges(const Services& services, const Context& context) {
 struct Understood {
   query::PreparedQueryPtr query;
   query::KeyPin pin;
+  bool only_counts = false;  ///< all documents of the part that it is about
 };
 
 Result<Understood> understand(const Context& context, const catalog::Container& container,
@@ -76,6 +77,8 @@ Result<Understood> understand(const Context& context, const catalog::Container& 
     understood.pin =
         query::key_pin(*tree, body.parameters, container.definition.partition_key(), settings);
   }
+  understood.only_counts =
+      query::only_counts(*tree) && (tree->where == nullptr || understood.pin.is_whole_filter);
   ORRERY_TRY(understood.query,
              query::PreparedQuery::prepare(std::move(tree), body.text, body.parameters, settings));
   return understood;
@@ -144,6 +147,7 @@ Result<QueryJob> make_job(Context& context, const catalog::ContainerPtr& contain
   job.container = container;
   job.query = query;
   job.limits.rows_max = count_max.value_or(UINT32_MAX);
+  job.only_counts = understood.only_counts;
   ORRERY_TRY(job.choice, access_choice(context));
   ORRERY_TRY(job.scope, query_scope(context, *container, understood));
   for (const catalog::Range* range : job.scope.ranges) ORRERY_TRY(check_session(context, *range));

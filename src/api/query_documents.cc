@@ -44,6 +44,8 @@ constexpr std::size_t kListsMax = 3;
 constexpr std::size_t kOwnDocumentsMax = 1000;
 /// So many versions that entries of an index name are read together, at most.
 constexpr std::size_t kBatchSizeMax = 64;
+/// Entries of one partition key that are counted without a look at the clock: some 50 ms.
+constexpr std::size_t kCountedEntriesMax = 100'000;
 /// Ids that are looked up one by one.
 constexpr std::size_t kIdsMax = 100;
 
@@ -150,6 +152,24 @@ class OrderedWalk final : public DocumentWalk {
   Result<> status_;
 };
 
+/// Counts documents that were found without being read.
+class CountWalk final : public DocumentWalk {
+ public:
+  CountWalk(std::uint64_t count, WalkReport report) : left_(count), report_(std::move(report)) {}
+
+  bool next() override { return left_ > 0 && left_-- > 0; }
+  std::string_view text() const override { return {}; }
+  DocumentNumber number() const override { return {}; }
+  bool is_count() const override { return true; }
+  bool is_in_order() const override { return false; }
+  Result<> status() const override { return {}; }
+  const WalkReport& report() const override { return report_; }
+
+ private:
+  std::uint64_t left_;
+  WalkReport report_;
+};
+
 /// An index that is there.
 struct Index {
   std::uint32_t id;
@@ -195,6 +215,10 @@ class Choice {
     if (access_.is_empty) return over({}, WalkReport::Way::Nothing);
     if (scope_.choice == AccessChoice::Scan) return scan();
     if (is_of_one_key()) {
+      if (scope_.only_counts) {
+        ORRERY_TRY(auto counted, count());
+        if (counted) return std::move(counted);
+      }
       ORRERY_TRY(auto named, find_named());
       if (named) {
         report_.indexes = {"/id"};
@@ -222,6 +246,20 @@ class Choice {
   using Ordered = std::pair<const Index*, OrderMatch>;
 
   bool is_of_one_key() const { return scope_.filter.partition_key && scope_.filter.epks; }
+
+  /// Of one key: its entries tell how many documents it has. Null when they are too many to be gone
+  /// over at once.
+  Result<std::unique_ptr<DocumentWalk>> count() {
+    const std::size_t max = std::min(kCountedEntriesMax, scope_.entries_max);
+    ORRERY_TRY(const auto documents,
+               partition::count_in_key(scope_.snapshot, scope_.partition, scope_.filter, max));
+    if (!documents) return std::unique_ptr<DocumentWalk>();
+    report_.way = WalkReport::Way::Index;
+    report_.indexes = {"/id"};
+    report_.entries_read = *documents;
+    return std::unique_ptr<DocumentWalk>(
+        std::make_unique<CountWalk>(*documents, std::move(report_)));
+  }
 
   std::unique_ptr<DocumentWalk> over(Candidates candidates, WalkReport::Way way) {
     if (shape_ == Shape::Stream) {

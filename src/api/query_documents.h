@@ -45,6 +45,8 @@ struct WalkScope {
   std::uint64_t rows = 0;
   /// Of a query for the most similar vectors, where an index may be asked; else null.
   const VectorSearch* vectors = nullptr;
+  /// Only how many documents of one key there are is wanted: nothing of them is read.
+  bool only_counts = false;
   /// Who may read ahead for a scan; null: nobody.
   const ReadAhead* ahead = nullptr;
 };
@@ -79,6 +81,8 @@ class DocumentWalk {
   /// Whether next() came to no document, but has passed over many without rows, up to number(): who
   /// has something else to see to can do it now.
   virtual bool is_pause() const { return false; }
+  /// Whether documents are only counted: they have no text.
+  virtual bool is_count() const { return false; }
   /// Whether all that follow come after this one in the order of the query's rows, so that an
   /// execution which wants no more of the piece can be obeyed.
   virtual bool is_in_order() const = 0;

@@ -248,6 +248,7 @@ class Run final : public SuspendedQuery {
                     .entries_max = is_brief() ? kBriefEntriesMax : SIZE_MAX,
                     .rows = execution_.wanted(),
                     .vectors = nullptr,
+                    .only_counts = job_.only_counts,
                     .ahead = is_brief() ? nullptr : services_.read_ahead};
     scope.filter = live_documents(services_, *job_.container);
     scope.filter.epks = keys_within(piece, job_.scope);
@@ -293,7 +294,7 @@ class Run final : public SuspendedQuery {
 
   /// Gives the execution the document. False when no other one is wanted.
   bool push(DocumentNumber number) {
-    switch (execution_.take(walk_->text(), number)) {
+    switch (walk_->is_count() ? execution_.take_unread() : execution_.take(walk_->text(), number)) {
       case Execution::Next::PageDone:
         is_page_done_ = is_piece_done_ = true;
         return false;

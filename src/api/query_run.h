@@ -35,7 +35,8 @@ struct QueryJob {
   /// Whether a page of rows as they come may have those of several ranges; else it ends with the
   /// range, as the service's do.
   bool spans_ranges = true;
-  std::string target;  ///< which part of the container the request names, as it names it
+  bool only_counts = false;  ///< see WalkScope
+  std::string target;        ///< which part of the container the request names, as it names it
 };
 
 /// What was done for a page, range by range.

@@ -116,6 +116,24 @@ Result<std::optional<std::vector<Candidate>>> find_in_key(const storage::Snapsho
   return std::optional(std::move(found));
 }
 
+Result<std::optional<std::uint64_t>> count_in_key(const storage::Snapshot& snapshot,
+                                                  PartitionNumber partition,
+                                                  const ScanFilter& filter, std::size_t count_max) {
+  const std::string from = key_prefix(partition, filter);
+  std::size_t entries = 0;
+  std::uint64_t count = 0;
+  auto cursor = snapshot.cursor(Family::Ids, from, from + '\xFF');
+  for (; cursor.valid(); cursor.next()) {
+    if (++entries > count_max) return std::optional<std::uint64_t>();
+    const auto entry = storage::IdEntry::parse(cursor.value());
+    ORRERY_ASSERT(entry.has_value());
+    const auto& header = entry->header;
+    if (!storage::expired(header.ts, header.own_ttl, filter.default_ttl, filter.now)) ++count;
+  }
+  ORRERY_TRY(cursor.status());
+  return std::optional(count);
+}
+
 Result<std::optional<Candidate>> find_by_id(const storage::Snapshot& snapshot,
                                             PartitionNumber partition, const ScanFilter& filter,
                                             std::string_view id) {

@@ -37,6 +37,12 @@ Result<std::optional<std::vector<index::Candidate>>> find_in_key(const storage::
                                                                  const ScanFilter& filter,
                                                                  std::size_t count_max);
 
+/// How many there are that have not expired, without reading them: their entries tell. Nothing when
+/// more than `count_max` entries would have to be read. Blocks.
+Result<std::optional<std::uint64_t>> count_in_key(const storage::Snapshot& snapshot,
+                                                  PartitionNumber partition,
+                                                  const ScanFilter& filter, std::size_t count_max);
+
 /// The one of them that has this id, if there is one. Blocks.
 Result<std::optional<index::Candidate>> find_by_id(const storage::Snapshot& snapshot,
                                                    PartitionNumber partition,

@@ -217,5 +217,19 @@ TEST_F(DocumentCursorTest, DocumentsOfOneKeyByTheirEntries) {
   EXPECT_FALSE(*missing);
 }
 
+TEST_F(DocumentCursorTest, DocumentsOfOneKeyAreCountedByTheirEntries) {
+  for (const char* id : {"a", "b", "c"}) write({.id = id, .partition_key = "k"});
+  write({.id = "expired", .partition_key = "k", .ttl = 1});
+  write({.id = "a", .partition_key = "k2"});
+  want_key("k");
+  filter.default_ttl = -1;
+  filter.now = clock.unix_seconds() + 10;
+  const auto view = snapshot();
+  EXPECT_EQ(count_in_key(view, kPartition, filter, 4).value(), 3u);
+  EXPECT_EQ(count_in_key(view, kPartition, filter, 3).value(), std::nullopt);
+  want_key("none");
+  EXPECT_EQ(count_in_key(view, kPartition, filter, 4).value(), 0u);
+}
+
 }  // namespace
 }  // namespace orrery::partition

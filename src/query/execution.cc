@@ -102,6 +102,13 @@ class Execution::Impl {
     return take_value(Value::of_object(document), number);
   }
 
+  Next take_unread() {
+    frame_.begin_row();
+    frame_.row.set(0, Value::of_object("{}"));
+    visit_();
+    return frame_.failure ? Next::PageDone : Next::More;
+  }
+
   void remember(std::string_view document, DocumentNumber number) {
     frame_.begin_row();
     frame_.row.set(0, Value::of_object(document));
@@ -622,6 +629,7 @@ void Execution::begin_piece(DocumentNumber after) { impl_->begin_piece(after); }
 Execution::Next Execution::take(std::string_view document, DocumentNumber number) {
   return impl_->take(document, number);
 }
+Execution::Next Execution::take_unread() { return impl_->take_unread(); }
 void Execution::remember(std::string_view document, DocumentNumber number) {
   impl_->remember(document, number);
 }

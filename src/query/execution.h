@@ -46,6 +46,9 @@ class Execution {
   void begin_piece(DocumentNumber after);
   /// A document. Stream: in the order of numbers; others: in any order, each once.
   Next take(std::string_view document, DocumentNumber number);
+  /// Of a query that is_grouped() and reads nothing of documents but in WHERE: one that passes. It
+  /// need not have been read, and is not counted.
+  Next take_unread();
   /// Stream with DISTINCT: a document of an earlier page, so that the rows that were emitted of it
   /// do not come again.
   void remember(std::string_view document, DocumentNumber number);

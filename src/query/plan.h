@@ -41,10 +41,16 @@ struct KeyPin {
   std::vector<PartitionKey> keys;
   /// There is none: no document passes. One range answers as well as all of them.
   bool finds_nothing = false;
+  /// WHERE says nothing else: every document of these keys passes.
+  bool is_whole_filter = false;
 };
 /// From the same as query_ranges.
 KeyPin key_pin(const Query& query, const Parameters& parameters,
                const PartitionKeyDefinition& definition, const Settings& settings);
+
+/// Whether all that the select list wants of documents is how many pass WHERE: it has nothing but
+/// COUNT of constants, over whole documents. The tree is as the parser made it.
+bool only_counts(const Query& query);
 
 struct PlanRequest {
   std::string_view text;

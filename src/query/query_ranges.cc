@@ -7,9 +7,11 @@
 
 #include "query/bind.h"
 #include "query/functions.h"
+#include "query/nesting.h"
 #include "query/parser.h"
 #include "query/plan.h"
 #include "query/print.h"
+#include "query/rewrite.h"
 #include "query/walk.h"
 
 namespace orrery::query {
@@ -187,7 +189,35 @@ class KeyFilter {
     return context_.everything();
   }
 
+  /// Whether it holds for every document of the keys that it leaves: it is nothing but certain
+  /// values of levels, which the keys tell exactly.
+  bool is_all_about_key(const Expression& expression) const {
+    if (const auto* logical = std::get_if<Logical>(&expression.node)) {
+      return logical->is_and && std::ranges::all_of(logical->operands, [&](const auto& operand) {
+               return is_all_about_key(*operand);
+             });
+    }
+    const auto* chain = std::get_if<Chain>(&expression.node);
+    if (chain == nullptr || chain->links.size() != 1) return false;
+    const Chain::Link& link = chain->links.front();
+    if (link.op != BinaryOperator::Equal) return false;
+    const Expression* other = link.operand.get();
+    if (!level_of(*chain->first)) {
+      if (!level_of(*other)) return false;
+      other = chain->first.get();
+    }
+    const auto value = constant(*other);
+    return value && is_told_by_key(*value);
+  }
+
  private:
+  /// Keys have doubles for numbers, and one value for all that is no scalar, or perhaps null.
+  static bool is_told_by_key(const json::Value& value) {
+    constexpr double kExactMax = 9007199254740992;  // 2^53
+    if (value.is_number()) return std::fabs(value.as_number().real) < kExactMax;
+    return value.is_string() || value.is_boolean();
+  }
+
   Boxes of_logical(const Logical& logical, bool wanted) const {
     if (logical.is_and == wanted) {
       Boxes boxes = context_.everything();
@@ -493,8 +523,23 @@ KeyPin key_pin(const Query& query, const Parameters& parameters,
     full = extended(full, *level);
   }
   KeyPin pin;
+  pin.is_whole_filter = query.where != nullptr && subquery_of(query) == nullptr &&
+                        KeyFilter(query, context).is_all_about_key(*query.where);
   for (auto& components : full) pin.keys.emplace_back(std::move(components));
   return pin;
+}
+
+bool only_counts(const Query& query) {
+  const bool is_plain = root_name(query) && query.from.size() == 1 && query.group_by.empty() &&
+                        query.order_by.empty() && !query.is_distinct;
+  if (!is_plain || query.selection.items.empty()) return false;
+  return std::ranges::all_of(query.selection.items, [](const Selection::Item& item) {
+    if (aggregate_of(*item.expression) != AggregateKind::Count) return false;
+    const auto& arguments = std::get<Call>(item.expression->node).arguments;
+    if (arguments.size() != 1) return false;
+    const auto* literal = std::get_if<Literal>(&arguments.front()->node);
+    return literal != nullptr && !literal->value.is_undefined();
+  });
 }
 
 }  // namespace orrery::query

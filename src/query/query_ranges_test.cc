@@ -232,6 +232,42 @@ TEST_P(QueryRangesOfHashTest, OneValuePinsTheKey) {
   EXPECT_THAT(pinned("c.x = 1"), IsEmpty());
 }
 
+TEST_P(QueryRangesOfHashTest, AFilterMaySayNoMoreThanTheKey) {
+  for (const std::string_view filter : {"c.k = 'a'", "'a' = c.k", "c.k = 7", "c.k = true",
+                                        "c.k = 0", "c.k = 'a' AND c['k'] = 'a'"}) {
+    EXPECT_TRUE(pin(filter).is_whole_filter) << filter;
+  }
+  // Of an object only that it is none of the others is known; of a large number not all digits.
+  for (const std::string_view filter :
+       {"c.k = 'a' AND c.x = 1", "c.k = {}", "c.k = null", "c.k = 9007199254740993",
+        "c.k = -9007199254740992", "c.k IN ('a')", "c.k = 'a' OR false", "c.k = 'a' AND true",
+        "c.k LIKE 'a'", "c.x = 1"}) {
+    EXPECT_FALSE(pin(filter).is_whole_filter) << filter;
+  }
+}
+
+TEST(OnlyCountsTest, IsTrueOfCountsOfConstantsOverWholeDocuments) {
+  const auto counts = [](std::string_view text) {
+    const auto query = Parser(text).parse_query();
+    return query.has_value() && only_counts(**query);
+  };
+  for (const std::string_view text :
+       {"SELECT VALUE COUNT(1) FROM c", "SELECT COUNT(1) FROM c WHERE c.x = 1",
+        "SELECT COUNT('x') AS a, COUNT(null) AS b FROM c"}) {
+    EXPECT_TRUE(counts(text)) << text;
+  }
+  for (const std::string_view text :
+       {"SELECT VALUE COUNT(c.x) FROM c", "SELECT VALUE COUNT(undefined) FROM c",
+        "SELECT VALUE COUNT(1) + 1 FROM c", "SELECT VALUE MAX(1) FROM c",
+        "SELECT VALUE COUNT(1) FROM c JOIN t IN c.tags", "SELECT VALUE COUNT(1) FROM t IN c.tags",
+        "SELECT VALUE COUNT(1) FROM c.x", "SELECT VALUE COUNT(1) FROM c GROUP BY c.x",
+        "SELECT VALUE COUNT(1) FROM (SELECT DISTINCT VALUE c.x FROM c)", "SELECT VALUE COUNT(1)",
+        "SELECT VALUE COUNT() FROM c", "SELECT VALUE COUNT(1, 2) FROM c", "SELECT * FROM c",
+        "SELECT COUNT(1) AS n, c.x FROM c"}) {
+    EXPECT_FALSE(counts(text)) << text;
+  }
+}
+
 TEST_P(QueryRangesOfHashTest, LongListsStayWithinBounds) {
   std::string list = "c.k IN (-1";
   for (int i = 1; i < 5000; ++i) list += ',' + std::to_string(i);

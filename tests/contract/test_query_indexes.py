@@ -107,6 +107,50 @@ def test_index_metrics_name_a_composite_index_that_would_help(stars):
     assert told["PotentialIndexes"] == {"SingleIndexes": [], "CompositeIndexes": [{"IndexSpecs": ["/n ASC", "/mag DESC"]}]}
 
 
+# ── Counting without reading ────────────────────────────────────────────────────────────────────────
+
+@pytest.mark.parametrize("text, rows", [("SELECT VALUE COUNT(1) FROM c", [60]), ("SELECT COUNT(1) AS n, COUNT('x') AS m FROM c", [{"n": 60, "m": 60}]),
+                                        ("SELECT TOP 1 VALUE COUNT(1) FROM c", [60])])
+def test_documents_of_a_key_are_counted_by_their_entries(stars, text, rows):
+    for condition, scope in (("", cf.of_key("aa")), (" WHERE c.pk = 'aa'", {}), (" WHERE 'aa' = c.pk", {})):
+        page = queries.send(stars, text + condition, scope=scope, headers=MEASURED | {EXPLAIN: "true"}).expect(200)
+        assert page.json["Documents"] == rows
+        found = metrics_of(page)
+        assert found["retrievedDocumentCount"] == found["retrievedDocumentSize"] == 0 and found["indexUtilizationRatio"] == 1
+        (part,) = explained(page)["ranges"]
+        assert part["documentsRead"] == 0 and part["entriesRead"] == 60
+
+
+@pytest.mark.parametrize("text, count", [
+    ("SELECT VALUE COUNT(1) FROM c WHERE c.n < 10", 10), ("SELECT VALUE COUNT(c.n) FROM c", 60), ("SELECT VALUE COUNT(c.none) FROM c", 0),
+    ("SELECT VALUE COUNT(undefined) FROM c", 0), ("SELECT VALUE COUNT(1) FROM c WHERE c.pk = 'a'", 0), ("SELECT VALUE COUNT(1) FROM c JOIN t IN c.tags", 60),
+    ("SELECT VALUE COUNT(1) FROM t IN c.tags", 60), ("SELECT VALUE COUNT(1) FROM c.none", 0), ("SELECT VALUE COUNT(1) FROM c WHERE false", 0),
+    ("SELECT VALUE COUNT(1) + 1 FROM c", 61)])
+def test_other_counts_read_what_they_count(stars, text, count):
+    assert queries.rows(stars, text, scope=cf.of_key("aa")) == [count]
+    assert queries.rows(stars, "SELECT VALUE COUNT(1) FROM c", scope=cf.of_key("aa"), headers={ACCESS: "scan"}) == [60]
+
+
+def test_what_has_expired_or_gone_is_not_counted(db):
+    container = db.create_container({"defaultTtl": -1})
+    for name, ttl in (("short", 1), ("long", 1000), ("ever", -1), ("gone", 1000)):
+        container.create({"id": name, "pk": "a", "ttl": ttl}).expect(201)
+    container.delete("gone").expect(204)
+    wire.wait_until(lambda: container.read("short").status == 404, 30, "the end of a document")
+    assert queries.rows(container, "SELECT VALUE COUNT(1) FROM c", scope=cf.of_key("a")) == [2]
+    assert queries.rows(container, "SELECT VALUE COUNT(1) FROM c WHERE c.pk = 'a'") == [2]
+
+
+def test_keys_that_numbers_do_not_tell_exactly_are_counted_right(db):
+    """9007199254740993 is another number than 9007199254740992, but the same key."""
+    container = db.create_container()
+    container.create('{"id":"even","pk":9007199254740992}', "[9007199254740992]").expect(201)
+    container.create('{"id":"odd","pk":9007199254740993}', "[9007199254740993]").expect(201)
+    for number in (9007199254740992, 9007199254740993):
+        assert queries.rows(container, f"SELECT VALUE COUNT(1) FROM c WHERE c.pk = {number}") == [1]
+    assert queries.rows(container, "SELECT VALUE COUNT(1) FROM c", scope={wire.KEY: "[9007199254740992]"}) == [2]
+
+
 def test_index_metrics_only_when_asked_for(stars):
     assert queries.send(stars, TEXT, headers={"x-ms-cosmos-populateindexmetrics": "false"}).expect(200)[UTILIZATION] is None
     page = queries.send(stars, TEXT, headers={"x-ms-cosmos-populateindexmetrics": "true"}).expect(200)
