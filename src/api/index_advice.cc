@@ -67,6 +67,17 @@ std::optional<IndexSpec> composite_for(const QueryAccess& access) {
   return spec;
 }
 
+/// One for each path of the key.
+std::vector<IndexSpec> indexes_of(const PartitionKeyDefinition& key) {
+  std::vector<IndexSpec> indexes;
+  for (const auto& names : key.paths) {
+    IndexPath path;
+    for (const std::string& name : names) path.steps.push_back({.name = name});
+    indexes.push_back(IndexSpec::single(std::move(path)));
+  }
+  return indexes;
+}
+
 }  // namespace
 
 std::vector<IndexSpec> helpful_indexes(const QueryAccess& access,
@@ -105,16 +116,17 @@ std::vector<IndexSpec> helpful_indexes(const QueryAccess& access,
 
 std::vector<IndexSpec> helpful_within_key(std::vector<IndexSpec> helpful,
                                           const PartitionKeyDefinition& key) {
-  std::vector<IndexSpec> of_key;
-  for (const auto& names : key.paths) {
-    IndexPath path;
-    for (const std::string& name : names) path.steps.push_back({.name = name});
-    of_key.push_back(IndexSpec::single(std::move(path)));
-  }
+  const auto of_key = indexes_of(key);
   std::erase_if(helpful, [&](const IndexSpec& spec) {
     return std::ranges::find(of_key, spec) != of_key.end();
   });
   return helpful;
+}
+
+std::vector<IndexSpec> key_indexes(const ContainerDefinition& definition) {
+  auto indexes = indexes_of(definition.partition_key());
+  std::erase_if(indexes, [&](const IndexSpec& spec) { return !definition.allows(spec); });
+  return indexes;
 }
 
 std::vector<IndexSpec> potential_indexes(const QueryAccess& access,

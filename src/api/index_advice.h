@@ -19,6 +19,9 @@ std::vector<IndexSpec> helpful_indexes(const query::QueryAccess& access,
 std::vector<IndexSpec> helpful_within_key(std::vector<IndexSpec> helpful,
                                           const PartitionKeyDefinition& key);
 
+/// Those over a path of the partition key alone that the policy allows.
+std::vector<IndexSpec> key_indexes(const ContainerDefinition& definition);
+
 /// Indexes that would have helped more, if the policy were to name them: paths that it excludes,
 /// and a composite one for several conditions, or for conditions and an order.
 std::vector<IndexSpec> potential_indexes(const query::QueryAccess& access,

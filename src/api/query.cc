@@ -355,7 +355,9 @@ Result<> add_reports(http::Response& response, const Context& context, const Que
   ORRERY_TRY(const bool wants_indexes, context.flag(headers::kPopulateIndexMetrics));
   ORRERY_TRY(const bool wants_indexes_v2, context.flag(headers::kPopulateIndexMetricsV2));
   if (wants_indexes || wants_indexes_v2) {
-    const IndexUse use = index_use(job.access, definition);
+    IndexUse use = index_use(job.access, definition);
+    // The service finds the documents of a key by an index, too.
+    if (use.utilized.empty() && job.scope.is_of_keys()) use.utilized = key_indexes(definition);
     response.add(headers::kIndexUtilization.text,
                  wants_indexes_v2 ? index_metrics_v2(use) : index_metrics_base64(use));
   }

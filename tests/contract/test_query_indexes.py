@@ -107,6 +107,24 @@ def test_index_metrics_name_a_composite_index_that_would_help(stars):
     assert told["PotentialIndexes"] == {"SingleIndexes": [], "CompositeIndexes": [{"IndexSpecs": ["/n ASC", "/mag DESC"]}]}
 
 
+def test_index_metrics_of_a_query_by_key_only_name_the_key(stars):
+    asked = {"x-ms-cosmos-populateindexmetrics": "true"}
+    expected = {"UtilizedSingleIndexes": [{"FilterExpression": "", "IndexSpec": "/pk/?", "FilterPreciseSet": True, "IndexPreciseSet": True,
+                                           "IndexImpactScore": "High"}],
+                "PotentialSingleIndexes": [], "UtilizedCompositeIndexes": [], "PotentialCompositeIndexes": []}
+    for text, scope in (("SELECT * FROM c", cf.of_key("aa")), ("SELECT VALUE COUNT(1) FROM c", cf.of_key("aa")), ("SELECT * FROM c WHERE c.pk = 'aa'", {})):
+        page = queries.send(stars, text, scope=scope, headers=asked).expect(200)
+        assert json.loads(base64.b64decode(page[UTILIZATION])) == expected, text
+    page = queries.send(stars, "SELECT * FROM c", scope=cf.of_key("aa"), headers={"x-ms-cosmos-populateindexmetrics-V2": "true"}).expect(200)
+    assert json.loads(urllib.parse.unquote(page[UTILIZATION]))["UtilizedIndexes"]["SingleIndexes"] == [{"IndexSpec": "/pk/?"}]
+
+
+def test_index_metrics_do_not_name_a_key_that_is_not_indexed(db):
+    container = db.create_container({"indexingPolicy": {"includedPaths": [{"path": "/n/?"}], "excludedPaths": [{"path": "/*"}]}})
+    page = queries.send(container, "SELECT * FROM c", scope=cf.of_key("a"), headers={"x-ms-cosmos-populateindexmetrics": "true"}).expect(200)
+    assert json.loads(base64.b64decode(page[UTILIZATION]))["UtilizedSingleIndexes"] == []
+
+
 # ── Counting without reading ────────────────────────────────────────────────────────────────────────
 
 @pytest.mark.parametrize("text, rows", [("SELECT VALUE COUNT(1) FROM c", [60]), ("SELECT COUNT(1) AS n, COUNT('x') AS m FROM c", [{"n": 60, "m": 60}]),
