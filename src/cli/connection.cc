@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include "cli/command_line.h"
 #include "client/refusal.h"
 #include "protocol/headers.h"
 #include "protocol/well_known_key.h"
@@ -107,7 +108,12 @@ client::Container open_container(const client::CosmosClient& client, std::string
 
 int complain(const Error& error) {
   fmt::print(stderr, "orrery: {}\n", error.message());
-  return 1;
+  return kFailure;
+}
+
+int complain_of_usage(const Error& error) {
+  complain(error);
+  return kWrongUsage;
 }
 
 int complain(const client::CosmosException& exception) {
@@ -119,7 +125,7 @@ int complain(const client::CosmosException& exception) {
                  ? " (on the command line these are --ca and --insecure, and for the destination "
                    "of a copy --to-ca and --to-insecure)"
                  : "");
-  return 1;
+  return exception.failure() == client::Failure::Argument ? kWrongUsage : kFailure;
 }
 
 }  // namespace orrery::cli

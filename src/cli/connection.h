@@ -56,8 +56,11 @@ client::CosmosClient open_client(const ConnectionOptions& options);
 /// The container that "DATABASE/CONTAINER" names; throws CosmosException when it names none.
 client::Container open_container(const client::CosmosClient& client, std::string_view name);
 
-/// Prints "orrery: …" and returns the exit code of a failure.
+/// Prints "orrery: …" and returns the exit status of a failure.
 int complain(const Error& error);
+/// The same for options that make no sense.
+int complain_of_usage(const Error& error);
+/// The status says which of the two it was.
 int complain(const client::CosmosException& exception);
 
 }  // namespace orrery::cli

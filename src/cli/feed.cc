@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/connection.h"
 #include "cli/feed_follower.h"
@@ -42,21 +43,20 @@ void add_scope_options(CLI::App& command, Options& options) {
                    "needs changeFeedPolicy.retentionDuration)");
 }
 
-Result<> complete(Options& options) {
+/// Completes the options. BadRequest when they make no sense; nothing is sent yet.
+Result<std::unique_ptr<Connection>> prepare(Options& options) {
   ORRERY_TRY(options.feed.link, client::container_link(options.container));
   auto& key = options.feed.key;
   if (!key.empty() && !key.starts_with('[')) key = "[" + key + "]";
-  return {};
+  return Connection::open(options.connection);
 }
 
-Result<> tail(Options& options) {
-  ORRERY_TRY(complete(options));
-  ORRERY_TRY(const auto connection, Connection::open(options.connection));
+Result<> tail(Options& options, Connection& connection) {
   const bool coloured = ::isatty(STDOUT_FILENO) == 1 && std::getenv("NO_COLOR") == nullptr;
   FeedPrinter printer(stdout, FeedPrinter::style_of(options.output), coloured,
                       options.feed.all_versions);
   std::size_t left = options.count_max == 0 ? SIZE_MAX : options.count_max;
-  FeedFollower follower(*connection, options.feed);
+  FeedFollower follower(connection, options.feed);
   const auto take = [&](FeedGroup group) {
     if (group.items.size() > left) {
       // The rest of a transaction still belongs to it.
@@ -76,10 +76,8 @@ Result<> tail(Options& options) {
                          [](const std::string& news) { fmt::print(stderr, "orrery: {}\n", news); });
 }
 
-Result<> show_lag(Options& options) {
-  ORRERY_TRY(complete(options));
-  ORRERY_TRY(const auto connection, Connection::open(options.connection));
-  FeedFollower follower(*connection, options.feed);
+Result<> show_lag(Options& options, Connection& connection) {
+  FeedFollower follower(connection, options.feed);
   ORRERY_TRY(const auto lag, follower.lag());
   fmt::print("pending changes  {}\npending bytes    {}\npending LSNs     {}\n", lag.items,
              lag.bytes, lag.lsns);
@@ -91,6 +89,13 @@ Result<> show_lag(Options& options) {
   }
   fmt::print("head             {}\n", lag.head);
   return {};
+}
+
+int run(Options& options, Result<> (*act)(Options&, Connection&)) {
+  const auto connection = prepare(options);
+  if (!connection) return complain_of_usage(connection.error());
+  const auto outcome = act(options, **connection);
+  return outcome ? 0 : complain(outcome.error());
 }
 
 }  // namespace
@@ -110,29 +115,25 @@ void add_feed(CLI::App& app, int& exit_code) {
                    "Where to begin: beginning, now, a time in UTC (2026-11-15T22:00:00Z), or an "
                    "etag from --output etag")
       ->capture_default_str();
-  tail_command
-      ->add_option("--output", tail_options->output,
-                   "pretty: a line per change for people; json: a document per line; etag: the "
-                   "position after each group")
-      ->check(CLI::IsMember({"pretty", "json", "etag"}))
+  choose(tail_command->add_option(
+             "--output", tail_options->output,
+             "pretty: a line per change for people; json: a document per line; etag: the position "
+             "after each group"),
+         {"pretty", "json", "etag"})
       ->capture_default_str();
   tail_command->add_option("--count", tail_options->count_max,
                            "End after so many changes (the last transaction is printed whole)");
   tail_command->add_flag("--no-follow", tail_options->no_follow,
                          "End when there is nothing more, instead of waiting");
   add_connection_options(*tail_command, tail_options->connection);
-  tail_command->callback([tail_options, &exit_code] {
-    if (auto outcome = tail(*tail_options); !outcome) exit_code = complain(outcome.error());
-  });
+  tail_command->callback([tail_options, &exit_code] { exit_code = run(*tail_options, tail); });
 
   auto lag_options = std::make_shared<Options>();
   auto* lag_command = feed->add_subcommand("lag", "Tell how far a reader with that etag is behind");
   add_scope_options(*lag_command, *lag_options);
   lag_command->add_option("--etag", lag_options->feed.from, "The reader's position")->required();
   add_connection_options(*lag_command, lag_options->connection);
-  lag_command->callback([lag_options, &exit_code] {
-    if (auto outcome = show_lag(*lag_options); !outcome) exit_code = complain(outcome.error());
-  });
+  lag_command->callback([lag_options, &exit_code] { exit_code = run(*lag_options, show_lag); });
 }
 
 }  // namespace orrery::cli

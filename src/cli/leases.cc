@@ -13,6 +13,7 @@
 #include <CLI/CLI.hpp>
 
 #include "base/clock.h"
+#include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/leases_place.h"
 #include "cli/leases_table.h"
@@ -31,7 +32,7 @@ using processor::Severity;
 constexpr std::chrono::milliseconds kWatchInterval{2000};
 constexpr int kSomethingWrong = 1;
 /// Of doctor: not even a look was possible.
-constexpr int kNoDiagnosis = 2;
+constexpr int kNoDiagnosis = 3;
 
 struct Options {
   ConnectionOptions connection;
@@ -66,10 +67,13 @@ std::string name_of(const Options& options) {
 /// Where there are no leases, an operation would silently do nothing.
 void require_leases(const LeaseGroup& group, const Options& options) {
   if (!group.leases().empty()) return;
-  refuse(
+  client::CosmosException::Details details;
+  details.status = 404;
+  throw client::CosmosException(
       fmt::format("there are no leases of {} for {}: no host has ever run, or --group, --leases "
                   "or --state are not those of its hosts",
-                  name_of(options), options.container));
+                  name_of(options), options.container),
+      std::move(details));
 }
 
 // ── looking ──────────────────────────────────────────────────────────────────────────────────────
@@ -116,8 +120,7 @@ int diagnose(const Options& options) {
     }
     findings = group.doctor();
   } catch (const client::CosmosException& exception) {
-    complain(exception);
-    return kNoDiagnosis;
+    return complain(exception) == kWrongUsage ? kWrongUsage : kNoDiagnosis;
   }
   int exit_code = 0;
   for (const LeaseGroup::Finding& finding : findings) {
@@ -273,7 +276,7 @@ void add_leases(CLI::App& app, int& exit_code) {
       ->add_option("--host", options->host, "Its name, as in status")
       ->required();
   add("doctor",
-      "Tell what is wrong with the leases; exit code 0: nothing, 1: something, 2: unknown",
+      "Tell what is wrong with the leases; exit status 0: nothing, 1: something, 3: unknown",
       diagnose);
 }
 

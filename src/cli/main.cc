@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "cli/command_line.h"
 #include "cli/commands.h"
 
 // For jemalloc, which looks for this name before anything else runs. More arenas than busy threads
@@ -21,7 +22,12 @@ int main(int argc, char** argv) {
       "then point an SDK at the connection string that it prints,\n"
       "and watch:   orrery feed tail DATABASE/CONTAINER"};
   app.name("orrery");
+  orrery::cli::use_readable_help(app);
   app.require_subcommand(1);
+  app.footer(
+      "'orrery help COMMAND' shows the options of a command. Exit statuses: 0 it is done, 1 it "
+      "failed,\n2 the command line makes no sense.");
+  app.set_version_flag("--version", "orrery " ORRERY_VERSION, "Print the version and exit");
   int exit_code = 0;
   orrery::cli::add_serve(app, exit_code);
   orrery::cli::add_feed(app, exit_code);
@@ -33,6 +39,6 @@ int main(int argc, char** argv) {
   app.add_subcommand("version", "Print the version and exit")->callback([] {
     std::printf("orrery %s\n", ORRERY_VERSION);
   });
-  CLI11_PARSE(app, argc, argv);
-  return exit_code;
+  app.add_subcommand("help", "Show how a command is used");
+  return orrery::cli::run_command_line(app, argc, argv, exit_code);
 }

@@ -38,10 +38,10 @@ using processor::ObserverFactory;
 using std::chrono::milliseconds;
 
 // Exit codes of --until-caught-up.
-constexpr int kSomeDeadLetters = 2;
 constexpr int kNotCaughtUp = 3;
 constexpr milliseconds kLookInterval{200};
 /// What is left to do costs a request per lease.
+constexpr int kSomeDeadLetters = 4;
 constexpr milliseconds kLagInterval{1000};
 /// Ages are the difference of two times that were each cut to a second.
 constexpr std::chrono::seconds kAgeDoubt{2};
@@ -309,7 +309,11 @@ void add_process(CLI::App& app, int& exit_code) {
   process->callback([options, &exit_code] {
     try {
       const auto outcome = run(*options);
-      exit_code = outcome ? *outcome : complain(outcome.error());
+      // The server's refusals are exceptions: what is a bad request here are the options.
+      exit_code = outcome ? *outcome
+                  : outcome.error().code() == ErrorCode::BadRequest
+                      ? complain_of_usage(outcome.error())
+                      : complain(outcome.error());
     } catch (const client::CosmosException& exception) {
       exit_code = complain(exception);
     }

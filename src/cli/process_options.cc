@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include "cli/command_line.h"
 #include "cli/utc_time.h"
 
 namespace orrery::cli {
@@ -131,8 +132,8 @@ void ProcessOptions::add_to(CLI::App& command) {
                    "needs changeFeedPolicy.retentionDuration)");
   command.add_flag(
       "--until-caught-up", until_caught_up,
-      "End when everything up to now is processed; exit code 2: with dead letters; 3: a "
-      "signal came first");
+      "End when everything up to now is processed; exit status 3: a signal came first; 4: with "
+      "dead letters");
   command.add_option("--page-size", page_size, "Documents in a batch, at the most")
       ->check(CLI::PositiveNumber);
   command.add_option("--rate", rate, "Documents per second, at the most")
@@ -163,9 +164,9 @@ void ProcessOptions::add_to(CLI::App& command) {
       ->group("Leases");
   command.add_option("--host", host, "Name of this process, unlike any other (default: made up)")
       ->group("Leases");
-  command
-      .add_option("--balance", balance, "equal: so many leases each; weighted: so much work each")
-      ->check(CLI::IsMember({"equal", "weighted"}))
+  choose(command.add_option("--balance", balance,
+                            "equal: so many leases each; weighted: so much work each"),
+         {"equal", "weighted"})
       ->capture_default_str()
       ->group("Leases");
   command.add_option("--renew-interval", renew_interval, "How often a lease is renewed")

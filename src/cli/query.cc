@@ -174,11 +174,11 @@ int run_query(const Options& options) {
           Error(ErrorCode::NotFound,
                 fmt::format("there is no container {} on this server", options.container)));
     }
-    complain(exception);
+    const int status = complain(exception);
     if (exception.location()) {
       fmt::print(stderr, "{}", point_at(text, *exception.location()));
     }
-    return 1;
+    return status;
   }
 }
 

@@ -1,8 +1,8 @@
 // orrery serve: runs the server until it is told to stop.
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <fstream>
-#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -13,7 +13,9 @@
 #include <nlohmann/json.hpp>
 
 #include "base/diagnostics.h"
+#include "cli/command_line.h"
 #include "cli/commands.h"
+#include "cli/connection.h"
 #include "server/server.h"
 
 namespace orrery::cli {
@@ -129,21 +131,23 @@ bool read_key_file(const std::string& path, std::vector<std::string>& keys) {
   return in.eof() && keys.size() > before;
 }
 
-int fail(const std::string& message) {
-  std::fprintf(stderr, "orrery: %s\n", message.c_str());
-  return 1;
+/// A configuration that makes no sense is wrong usage; a disk or a port that refuses is not.
+int fail(const Error& error) {
+  return error.code() == ErrorCode::BadRequest ? complain_of_usage(error) : complain(error);
 }
 
 int run(Options& options) {
   server::Config& config = options.config;
   if (!parse_listen(options.listen, config)) {
-    return fail(
+    return fail(Error(
+        ErrorCode::BadRequest,
         fmt::format("--listen takes ADDRESS:PORT, as in 127.0.0.1:8081 or [::1]:8081, not '{}'",
-                    options.listen));
+                    options.listen)));
   }
   if (!options.key_file.empty() && !read_key_file(options.key_file, config.keys)) {
-    return fail(
-        fmt::format("the key file {} cannot be read or has no key in it", options.key_file));
+    return fail(Error(
+        ErrorCode::BadRequest,
+        fmt::format("the key file {} cannot be read or has no key in it", options.key_file)));
   }
   config.cache_bytes = options.cache_mb << 20;
   config.vector_index_bytes_max = options.vector_index_mb << 20;
@@ -163,7 +167,7 @@ int run(Options& options) {
   std::signal(SIGPIPE, SIG_IGN);
 
   auto server = server::Server::open(config);
-  if (!server) return fail(server.error().message());
+  if (!server) return fail(server.error());
   std::fputs((*server)->introduction().c_str(), stdout);
   std::fflush(stdout);
 
@@ -176,13 +180,30 @@ int run(Options& options) {
   return 0;
 }
 
-const std::map<std::string, storage::Durability> kDurabilities = {
-    {"strict", storage::Durability::Strict}, {"relaxed", storage::Durability::Relaxed}};
-const std::map<std::string, diagnostics::Level> kLevels = {{"debug", diagnostics::Level::Debug},
-                                                           {"info", diagnostics::Level::Info},
-                                                           {"warning", diagnostics::Level::Warning},
-                                                           {"error", diagnostics::Level::Error},
-                                                           {"off", diagnostics::Level::Off}};
+template <typename T>
+using Choices = std::vector<std::pair<std::string, T>>;
+
+const Choices<storage::Durability> kDurabilities = {{"strict", storage::Durability::Strict},
+                                                    {"relaxed", storage::Durability::Relaxed}};
+const Choices<diagnostics::Level> kLevels = {{"debug", diagnostics::Level::Debug},
+                                             {"info", diagnostics::Level::Info},
+                                             {"warning", diagnostics::Level::Warning},
+                                             {"error", diagnostics::Level::Error},
+                                             {"off", diagnostics::Level::Off}};
+const Choices<bool> kCrossPartitionQueries = {{"serve", false}, {"plan", true}};
+
+/// An option that takes one of these words; `value` has its default already.
+template <typename T>
+CLI::Option* add_choice(CLI::App& command, const std::string& name, T& value,
+                        const Choices<T>& choices, const std::string& description) {
+  const auto assign = [&value, &choices](const std::string& word) {
+    value = std::ranges::find(choices, word, &Choices<T>::value_type::first)->second;
+  };
+  std::vector<std::string> words;
+  for (const auto& [word, each] : choices) words.push_back(word);
+  return choose(command.add_option_function<std::string>(name, assign, description), words)
+      ->default_str(std::ranges::find(choices, value, &Choices<T>::value_type::second)->first);
+}
 
 }  // namespace
 
@@ -226,12 +247,9 @@ void add_serve(CLI::App& app, int& exit_code) {
   serve->add_option("--tls-key", config.tls_key, "Its private key in PEM");
   serve->add_flag("--legacy-tls", config.legacy_tls,
                   "Also admit TLS 1.0, for the SDKs of 2017; not safe on a network");
-  serve
-      ->add_option("--durability", config.durability,
-                   "strict: on the disk before it is acknowledged; relaxed: faster, and the last "
-                   "moments may be lost in a power failure")
-      ->transform(CLI::CheckedTransformer(kDurabilities, CLI::ignore_case))
-      ->default_str("strict");
+  add_choice(*serve, "--durability", config.durability, kDurabilities,
+             "strict: on the disk before it is acknowledged; relaxed: faster, and the last moments "
+             "may be lost in a power failure");
   serve->add_option("--threads", config.threads, "Event loops; 0: one for each core")
       ->check(CLI::Range(0, 256))
       ->capture_default_str();
@@ -283,18 +301,13 @@ void add_serve(CLI::App& app, int& exit_code) {
                    "A stream of changes that is silent gives a sign of life after this time")
       ->check(CLI::Range(1, 3600))
       ->capture_default_str();
-  serve
-      ->add_option("--cross-partition-queries", config.refuses_cross_partition,
-                   "plan: of queries over several ranges serve plain filters, and refuse others "
-                   "with their plan, as the service does, so that clients merge by themselves; "
-                   "serve: answer all of them, for clients that can't merge")
-      ->transform(
-          CLI::CheckedTransformer(std::map<std::string, bool>{{"serve", false}, {"plan", true}}))
-      ->type_name("plan|serve")
-      ->default_str("plan");
-  serve->add_option("--log-level", config.level, "debug, info, warning, error or off")
-      ->transform(CLI::CheckedTransformer(kLevels, CLI::ignore_case))
-      ->default_str("info");
+  add_choice(*serve, "--cross-partition-queries", config.refuses_cross_partition,
+             kCrossPartitionQueries,
+             "plan: of queries over several ranges serve plain filters, and refuse others with "
+             "their plan, as the service does, so that clients merge by themselves; serve: answer "
+             "all of them, for clients that can't merge");
+  add_choice(*serve, "--log-level", config.level, kLevels,
+             "How much is told on standard error about what goes on");
   for (CLI::Option* option : serve->get_options()) {
     if (option->get_lnames().empty() || option->get_lnames().front() == "help") continue;
     std::string name = "ORRERY_" + option->get_lnames().front();

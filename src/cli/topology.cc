@@ -25,9 +25,9 @@ struct Options {
 /// Posts to one of the container's operations and prints the ranges that come of it.
 int change_ranges(const Options& options, std::string_view operation, const nlohmann::json& body) {
   const auto link = client::container_link(options.container);
-  if (!link) return complain(link.error());
+  if (!link) return complain_of_usage(link.error());
   auto connection = Connection::open(options.connection);
-  if (!connection) return complain(connection.error());
+  if (!connection) return complain_of_usage(connection.error());
   client::Request request;
   request.method = "POST";
   request.path = fmt::format("/{}/operations/{}", percent_encode_path(*link), operation);

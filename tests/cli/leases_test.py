@@ -61,7 +61,7 @@ class LeasesTest(commands.CommandLineTest):
 
     def test_watch_draws_on_a_terminal_only(self):
         container = self.group()
-        self.assertIn("terminal", self.leases("status", container, "--watch", code=1))
+        self.assertIn("terminal", self.leases("status", container, "--watch", code=2))
         main, terminal = pty.openpty()
         with subprocess.Popen([commands.BINARY, "leases", "status", container.name, "--watch",
                                "--state", str(self.path("state"))], env=self.environment,
@@ -158,7 +158,7 @@ class LeasesTest(commands.CommandLineTest):
         self.assertEqual(self.deliver(container), new)
         self.assertIn("no lease '9'", self.leases("reset", container, "--to", "now", "--lease",
                                                   "9", code=1))
-        self.assertIn("no position", self.leases("reset", container, "--to", "x", code=1))
+        self.assertIn("no position", self.leases("reset", container, "--to", "x", code=2))
 
     def test_positions_are_not_moved_under_hosts_at_work(self):
         container = self.container()
@@ -253,20 +253,20 @@ class LeasesTest(commands.CommandLineTest):
 
     def test_what_is_not_there_is_said_in_one_line(self):
         name = self.container().name
-        for arguments, words in (
-                (("status", "no/where"), "there is no container no/where"),
-                (("status", name, "--leases", f"{self.database}/none"), "no container"),
-                (("pause", name, "--state", self.path("nothing")), "no host has ever run"),
-                (("status", "nowhere"), "DATABASE/CONTAINER")):
+        for arguments, code, words in (
+                (("status", "no/where"), 1, "there is no container no/where"),
+                (("status", name, "--leases", f"{self.database}/none"), 1, "no container"),
+                (("pause", name, "--state", self.path("nothing")), 1, "no host has ever run"),
+                (("status", "nowhere"), 2, "DATABASE/CONTAINER")):
             done = self.run_command("leases", *arguments)
-            self.assertEqual(done.returncode, 1, done)
+            self.assertEqual(done.returncode, code, done)
             self.assertIn(words, done.stderr)
             self.assertEqual(len(done.stderr.splitlines()), 1)
         # A doctor who can't see the patient says so.
-        self.assertEqual(self.run_command("leases", "doctor", "no/where").returncode, 2)
+        self.assertEqual(self.run_command("leases", "doctor", "no/where").returncode, 3)
         self.assertEqual(self.run_command("leases", "status", name, "--leases", "a/b", "--state",
-                                          "x").returncode, 108)
-        self.assertEqual(self.run_command("leases", "reset", name).returncode, 106)
+                                          "x").returncode, 2)
+        self.assertEqual(self.run_command("leases", "reset", name).returncode, 2)
 
 
 if __name__ == "__main__":

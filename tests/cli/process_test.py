@@ -2,6 +2,7 @@
 
 import base64
 import collections
+import functools
 import json
 import os
 import pty
@@ -121,7 +122,7 @@ class ExecTest(commands.CommandLineTest):
         done = self.process(
             container, "--max-attempts", 1, "--dead-letters", self.path("dead.jsonl"), "--exec",
             f"t=$(mktemp); cat > $t; grep -q poison $t && exit 3; cat $t >> {self.path('out')}")
-        self.assertEqual(done.returncode, 2, done.stderr)  # There were dead letters.
+        self.assertEqual(done.returncode, 4, done.stderr)  # There were dead letters.
         self.assertEqual(self.ids("out"), [name for name in names if name != "poison0"])
         letters = [json.loads(line) for line in self.lines("dead.jsonl")]
         self.assertEqual([letter["document"]["id"] for letter in letters], ["poison0"])
@@ -133,7 +134,7 @@ class ExecTest(commands.CommandLineTest):
         container.fill(2, "a"), container.fill(2, "poison"), container.fill(1, "b")
         done = self.process(container, "--dead-letters", dead.name, "--exec",
                             self.noting("reject-poison"))
-        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertEqual(done.returncode, 4, done.stderr)
         letters = dead.documents()
         self.assertEqual(sorted(letter["document"]["id"] for letter in letters),
                          ["poison0", "poison1"])
@@ -163,7 +164,7 @@ class ExecTest(commands.CommandLineTest):
         done = self.process(container, "--batch-timeout", "300ms", "--max-attempts", 1,
                             "--dead-letters", self.path("dead.jsonl"),
                             "--exec", f"echo $$ >> {self.path('pids')}; sleep 1000")
-        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertEqual(done.returncode, 4, done.stderr)
         self.assertEqual(len(self.lines("dead.jsonl")), 1)
         for pid in self.lines("pids"):
             self.assertFalse(commands.is_running(pid), pid)
@@ -174,7 +175,7 @@ class ExecTest(commands.CommandLineTest):
         command = f"{self.script('stream.py', STREAM)} {self.path('log')}"
         done = self.process(container, "--page-size", 2, "--dead-letters",
                             self.path("dead.jsonl"), "--exec-stream", command)
-        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertEqual(done.returncode, 4, done.stderr)
         self.assertEqual(self.delivered(), names)
         self.assertEqual(len(self.lines("log.starts")), 1)
         self.assertEqual([json.loads(line)["document"]["id"] for line in self.lines("dead.jsonl")],
@@ -183,7 +184,7 @@ class ExecTest(commands.CommandLineTest):
         container.write("killer"), container.write("z")
         done = self.process(container, "--max-attempts", 2, "--dead-letters",
                             self.path("dead.jsonl"), "--exec-stream", command)
-        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertEqual(done.returncode, 4, done.stderr)
         self.assertEqual(self.delivered(), names + ["z"])
         self.assertIn("without an answer", done.stderr)
 
@@ -367,17 +368,16 @@ class TerminalTest(commands.CommandLineTest):
 
 
 class WrongOptionsTest(commands.CommandLineTest):
-    def assert_refused(self, *arguments, words, code=1):
+    def assert_refused(self, *arguments, words, code=1, lines=1):
         done = self.run_command("process", *arguments)
         self.assertEqual(done.returncode, code, done)
         self.assertIn(words, done.stderr)
         self.assertEqual(done.stdout, "")
-        if code == 1:
-            self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
+        self.assertEqual(len(done.stderr.splitlines()), lines, done.stderr)
 
     def test_one_line_says_what_to_do(self):
         name = self.container().name
-        refused = self.assert_refused
+        refused = functools.partial(self.assert_refused, code=2)
         refused(name, words="one of --exec, --exec-stream, --webhook, --jsonl")
         refused(name, "--exec", "cat", "--jsonl", "x", words="one of --exec")
         refused(name, "--exec", "cat", "--max-attempts", "3", words="needs --dead-letters")
@@ -390,16 +390,20 @@ class WrongOptionsTest(commands.CommandLineTest):
                 words="not in the past")
         refused(name, "--webhook", "localhost/x", words="no URL")
         refused(name, "--webhook", "http://h", "--header", "x", words="Name: value")
-        refused(name, "--jsonl", "/proc/nowhere", words="cannot write in /proc/nowhere")
+        refused(name, "--jsonl", "/proc/nowhere", words="cannot write in /proc/nowhere",
+                code=1)
         refused(name, "--jsonl", "x", "--lanes", "2", words="--lanes must be 1")
         refused(name, "--exec", "cat", "--dead-letters", "/no/where.jsonl",
-                words="cannot write /no/where.jsonl")
-        refused(name, "--exec", "cat", "--header", "a: b", words="--webhook", code=107)
+                words="cannot write /no/where.jsonl", code=1)
+        # What the command line itself does not take comes with a hint.
+        refused(name, "--exec", "cat", "--header", "a: b", words="--webhook", lines=2)
+        refused(name, "--exec", "cat", "--balance", "fair", lines=2,
+                words='--balance must be equal or weighted, not "fair"')
 
     def test_containers_that_are_not_there(self):
         name = self.container().name
         self.assert_refused("no/where", "--exec", "cat", words="there is no container no/where")
-        self.assert_refused("nowhere", "--exec", "cat", words="write DATABASE/CONTAINER")
+        self.assert_refused("nowhere", "--exec", "cat", words="write DATABASE/CONTAINER", code=2)
         self.assert_refused(name, "--exec", "cat", "--leases", f"{self.database}/none",
                             words="--create-leases")
         self.assert_refused(name, "--exec", "cat", "--dead-letters", f"{self.database}/none",

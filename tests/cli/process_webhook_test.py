@@ -124,7 +124,7 @@ class WebhookTest(commands.CommandLineTest):
                          else (200, {}, b""))
         done = self.process(container, "--webhook", hook.url, "--max-attempts", 50,
                             "--dead-letters", self.path("dead.jsonl"))
-        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertEqual(done.returncode, 4, done.stderr)
         self.assertEqual(self.dead_ids(), ["poison"])
         # Alone it was sent once, whatever the number of attempts.
         self.assertEqual(hook.batches().count(["poison"]), 1)
@@ -141,7 +141,7 @@ class WebhookTest(commands.CommandLineTest):
         hook = self.hook(lambda request: (200, {}, json.dumps(next(replies, {})).encode()))
         done = self.process(container, "--webhook", hook.url, "--dead-letters",
                             self.path("dead.jsonl"))
-        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertEqual(done.returncode, 4, done.stderr)
         self.assertEqual(hook.batches(), [written, written[1:], written[1:]])
         self.assertEqual(self.dead_ids(), [written[1]])
 
@@ -167,7 +167,7 @@ class WebhookTest(commands.CommandLineTest):
                          (next(failures, 200), {}, b""))
         done = self.process(container, "--webhook", hook.url, "--per-document", "--dead-letters",
                             self.path("dead.jsonl"))
-        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertEqual(done.returncode, 4, done.stderr)
         self.assertEqual(hook.batches(), [[name] for name in [written[0], *written]])
         self.assertEqual(self.dead_ids(), ["poison"])
 
@@ -179,7 +179,7 @@ class WebhookTest(commands.CommandLineTest):
         done = self.process(container, "--webhook", hook.url, "--batch-timeout", "300ms",
                             "--max-attempts", 1, "--dead-letters", self.path("dead.jsonl"))
         answer.set()
-        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertEqual(done.returncode, 4, done.stderr)
         self.assertEqual(self.dead_ids(), ["slow"])
         self.assertIn("within 300 ms", done.stderr)
 

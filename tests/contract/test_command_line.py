@@ -203,15 +203,17 @@ def test_split_and_merge_from_the_command_line(client, container):
     assert [each["id"] for each in container.ranges()] == ["3"]
 
 
-@pytest.mark.parametrize("arguments, words", [
-    (("feed", "tail", "nothing"), "DATABASE/CONTAINER"),
-    (("feed", "tail", "no/such"), "404"),
-    (("feed", "tail", "no/such", "--from", "yesterday"), "no place to begin"),
-    (("split", "no/such", "--range", "0"), "404"),
+@pytest.mark.parametrize("arguments, code, words", [
+    (("feed", "tail", "nothing"), 2, "DATABASE/CONTAINER"),
+    (("feed", "tail", "no/such"), 1, "404"),
+    (("feed", "tail", "no/such", "--output", "xml"), 2, '--output must be pretty, json or etag, not "xml"'),
+    (("feed", "tail", "no/such", "--form", "now"), 2, "did you mean --from?"),
+    (("feed", "tail", "no/such", "--from", "yesterday"), 1, "no place to begin"),
+    (("split", "no/such", "--range", "0"), 1, "404"),
 ])
-def test_mistakes_are_explained(client, arguments, words):
+def test_mistakes_are_explained(client, arguments, code, words):
     done = run(client.endpoint, *arguments)
-    assert done.returncode != 0
+    assert done.returncode == code
     assert words in done.stderr
 
 
