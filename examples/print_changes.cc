@@ -30,11 +30,21 @@ int main(int argc, char** argv) {
     processor::MonitoredFeedOptions feed_options;
     feed_options.start_from_beginning = arguments.has("from-beginning");
 
+    // All programs that watch with this prefix are one group, and share the work.
+    processor::ChangeFeedHostOptions host_options;
+    host_options.lease_prefix = "print.";
+    const processor::LeaseGroup group(monitored, processor::container_lease_store(leases),
+                                      host_options.lease_prefix);
+    if (feed_options.start_from_beginning && !group.leases().empty()) {
+      std::cerr << "--from-beginning is not used: the group 'print.' has leases, and goes on where "
+                   "they are. 'orrery leases reset' begins anew\n";
+    }
+
     // Names tell hosts apart, so two that run at the same time need different ones. A name that
     // stays the same over a restart lets a host take its own leases again at once.
     const std::string name = arguments.value("host", "print-" + std::to_string(getpid()));
 
-    processor::ChangeFeedProcessorHost host(name, monitored, leases, feed_options);
+    processor::ChangeFeedProcessorHost host(name, monitored, leases, feed_options, host_options);
     host.set_health_monitor(example::report_trouble);
 
     // Called for each range by itself, and for several at the same time: hence the mutex. When it
@@ -51,7 +61,6 @@ int main(int argc, char** argv) {
         });
     std::cerr << "host " << name << " watches " << monitored.link() << '\n';
 
-    const processor::LeaseGroup group(monitored, processor::container_lease_store(leases));
     example::run_until_stopped(signals, group, arguments.has("once"));
 
     // Waits for batches that are under way and gives the leases back, so that another host need not

@@ -54,11 +54,7 @@ LeaseGroup open_group(const Options& options) {
                     options.place.group);
 }
 
-/// A group by name, for sentences.
-std::string name_of(const Options& options) {
-  return options.place.group.empty() ? "the group without a name"
-                                     : fmt::format("the group '{}'", options.place.group);
-}
+std::string name_of(const Options& options) { return name_of_group(options.place.group); }
 
 [[noreturn]] void refuse(const std::string& words) {
   throw client::failure_of(client::Failure::Argument, words);

@@ -75,6 +75,10 @@ std::shared_ptr<processor::LeaseStore> open_lease_store(const LeasePlace& place,
   return processor::container_lease_store(leases);
 }
 
+std::string name_of_group(const std::string& group) {
+  return group.empty() ? "the group without a name" : fmt::format("the group '{}'", group);
+}
+
 std::string default_state_directory(const std::string& endpoint) {
   std::string server = endpoint.substr(endpoint.find("://") + 3);
   server = server.substr(0, server.find('/'));

@@ -26,6 +26,9 @@ std::shared_ptr<processor::LeaseStore> open_lease_store(const LeasePlace& place,
                                                         const ConnectionOptions& connection,
                                                         const std::string& endpoint);
 
+/// A group by name, for sentences.
+std::string name_of_group(const std::string& group);
+
 /// Where commands keep what they have to remember: in $XDG_STATE_HOME or ~/.local/state.
 std::filesystem::path state_home();
 

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <condition_variable>
@@ -15,6 +16,7 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include "base/clock.h"
 #include "base/diagnostics.h"
 #include "cli/commands.h"
 #include "cli/process_console.h"
@@ -39,9 +41,9 @@ using std::chrono::milliseconds;
 
 // Exit codes of --until-caught-up.
 constexpr int kNotCaughtUp = 3;
+constexpr int kSomeDeadLetters = 4;
 constexpr milliseconds kLookInterval{200};
 /// What is left to do costs a request per lease.
-constexpr int kSomeDeadLetters = 4;
 constexpr milliseconds kLagInterval{1000};
 /// Ages are the difference of two times that were each cut to a second.
 constexpr std::chrono::seconds kAgeDoubt{2};
@@ -200,6 +202,38 @@ class LagWatch {
   bool caught_up_ = false;
 };
 
+/// The options of a command that say where the leases are.
+std::string place_options(const LeasePlace& place) {
+  std::string text;
+  if (!place.container.empty()) text += " --leases " + place.container;
+  if (!place.state_directory.empty()) text += " --state " + place.state_directory;
+  if (!place.group.empty()) text += " --group " + place.group;
+  return text;
+}
+
+/// A group that has leases goes on where they are, whatever --from says; nobody should have to
+/// guess why nothing comes.
+void tell_where_it_begins(const ProcessOptions& options, const LeaseGroup& group,
+                          Console& console) {
+  if (!options.from_is_given) return;
+  const auto leases = group.leases();
+  if (leases.empty()) return;
+  std::optional<std::chrono::system_clock::time_point> renewed;
+  for (const LeaseGroup::Lease& lease : leases) renewed = std::max(renewed, lease.renewed);
+  std::string age;
+  if (renewed) {
+    // Clocks of two machines: one may be ahead.
+    const auto seconds = std::chrono::floor<std::chrono::seconds>(SystemClock().now() - *renewed);
+    age = fmt::format(", last written {} s ago", std::max<std::int64_t>(0, seconds.count()));
+  }
+  console.complain(fmt::format(
+      "--from {} is not used: {} goes on at the positions of its {}{}. To begin elsewhere, stop "
+      "its "
+      "hosts and say 'orrery leases reset {}{} --to {}', or take another --group",
+      options.from, name_of_group(options.leases.group), counted(leases.size(), "lease"), age,
+      options.container, place_options(options.leases), options.from));
+}
+
 /// Until somebody asks for an end, or everything is done that should be: true if it is.
 bool watch(const ProcessOptions& options, const ChangeFeedProcessorHost& host, LagWatch& lag,
            const Workshop& shop, const std::stop_token& stop) {
@@ -269,7 +303,9 @@ Result<int> run(const ProcessOptions& options) {
   // Warnings about options have been given. Problems are told by the monitor, and only once.
   diagnostics::set_level(diagnostics::Level::Error);
   host.set_health_monitor(monitor(shop, signals.token()));
-  LagWatch lag(LeaseGroup(monitored, store, options.leases.group));
+  LeaseGroup group(monitored, store, options.leases.group);
+  tell_where_it_begins(options, group, *shop.console);
+  LagWatch lag(std::move(group));
   host.register_observer_factory(std::move(factory));
   const bool caught_up = watch(options, host, lag, shop, signals.token());
   host.unregister_observers();

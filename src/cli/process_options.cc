@@ -125,8 +125,9 @@ void ProcessOptions::add_to(CLI::App& command) {
   command
       .add_option("--from", from,
                   "Where a new group begins: beginning, now, or a time in UTC "
-                  "(2026-11-15T22:00:00Z)")
-      ->capture_default_str();
+                  "(2026-11-15T22:00:00Z). One that has leases goes on where they are")
+      ->capture_default_str()
+      ->each([this](const std::string&) { from_is_given = true; });
   command.add_flag("--all-versions", all_versions,
                    "Every version and delete, not only the latest of each document (the container "
                    "needs changeFeedPolicy.retentionDuration)");

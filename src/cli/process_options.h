@@ -37,6 +37,7 @@ struct ProcessOptions {
 
   std::string host;
   std::string from = "now";
+  bool from_is_given = false;
   std::optional<std::uint32_t> page_size;
   bool all_versions = false;
   std::string renew_interval = "17s";

@@ -77,6 +77,29 @@ class ExecTest(commands.CommandLineTest):
         self.process(container, "--exec", self.append_to("out"))
         self.assertEqual(self.ids("out"), written + ["new"])
 
+    def test_who_begins_elsewhere_than_asked_is_told(self):
+        container = self.container()
+        container.fill(3)
+        command = ("--leases", f"{self.database}/leases", "--create-leases", "--group", "told.",
+                   "--exec", self.append_to("out"))
+        self.assertEqual(self.process(container, *command).stderr, "")
+        container.write("new")
+        again = self.process(container, *command)
+        self.assertEqual(again.returncode, 0, again.stderr)
+        self.assertEqual(len(self.ids("out")), 4)
+        self.assertRegex(again.stderr, r"--from beginning is not used: the group 'told\.' goes on at the "
+                                       r"positions of its 1 lease, last written \d+ s ago")
+        # What it says to do can be done as it stands there.
+        reset = again.stderr.split("'orrery ")[1].split("'")[0].split()
+        self.assertEqual(reset[:3], ["leases", "reset", container.name])
+        done = self.run_command(*reset)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.process(container, *command)
+        self.assertEqual(len(self.ids("out")), 8)
+        # Who does not say where to begin need not be told.
+        quiet = self.run_command("process", container.name, "--until-caught-up", *QUICK, *command)
+        self.assertEqual((quiet.returncode, quiet.stderr), (0, ""))
+
     def test_a_handler_knows_what_it_gets(self):
         container = self.container()
         container.fill(3)

@@ -19,8 +19,13 @@ def test_prints_what_is_there_and_ends_when_caught_up(client, database):
     lines = run("print_changes", database.id, "orders", "--from-beginning", "--once")
     ids = [json.loads(line.split("\t", 1)[1])["id"] for line in lines]
     assert sorted(ids) == sorted(f"o{n}" for n in range(50)), ids
-    # The position is kept: a second run has nothing to print.
-    assert run("print_changes", database.id, "orders", "--from-beginning", "--once") == []
+    # The position is kept: a second run has nothing to print, and says why.
+    with Program("print_changes", database.id, "orders", "--from-beginning", "--once") as again:
+        assert again.ended(0) == []
+        assert any("--from-beginning is not used" in line for line in again.errors), again.report()
+    # Other groups have positions of their own.
+    container.create({"id": "late", "pk": "a"}).expect(201)
+    assert len(run("print_changes", database.id, "orders", "--once")) == 1
 
 
 def test_from_now_on_shows_only_what_comes(client, database):
