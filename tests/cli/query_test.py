@@ -98,8 +98,9 @@ class QueryTest(commands.CommandLineTest):
         self.assertEqual(self.rows(container, "SELECT VALUE ARRAY_LENGTH(@list)",
                                    "--param", "list=[1, 2, 3]", "--max", 1), [3])
         self.assertIn("--param 'planet=\"jupiter\"'", self.complaint(
-            container.name, text, "--param", "planet=jupiter"))
-        self.assertIn("NAME=JSON", self.complaint(container.name, text, "--param", "planet"))
+            container.name, text, "--param", "planet=jupiter", code=2))
+        self.assertIn("NAME=JSON", self.complaint(container.name, text, "--param", "planet",
+                                                  code=2))
 
     def test_one_partition_key(self):
         container = self.moons()
@@ -143,7 +144,7 @@ class QueryTest(commands.CommandLineTest):
         for arguments, code, words in (
                 (("no/where", "SELECT * FROM c"), 1, "there is no container no/where"),
                 (("nowhere", "SELECT * FROM c"), 2, "DATABASE/CONTAINER"),
-                ((container.name, "SELECT * FROM c", "--key", "{"), 2, "key")):
+                ((container.name, "SELECT * FROM c", "--key", "{"), 1, "key")):
             said = self.complaint(*arguments, code=code)
             self.assertIn(words, said)
             self.assertEqual(len(said.splitlines()), 1, said)
