@@ -13,6 +13,7 @@ void add_query(CLI::App& app, int& exit_code);
 void add_process(CLI::App& app, int& exit_code);
 void add_leases(CLI::App& app, int& exit_code);
 void add_copy(CLI::App& app, int& exit_code);
+void add_keygen(CLI::App& app, int& exit_code);
 /// split and merge.
 void add_topology(CLI::App& app, int& exit_code);
 

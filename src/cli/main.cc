@@ -36,6 +36,7 @@ int main(int argc, char** argv) {
   orrery::cli::add_leases(app, exit_code);
   orrery::cli::add_copy(app, exit_code);
   orrery::cli::add_topology(app, exit_code);
+  orrery::cli::add_keygen(app, exit_code);
   app.add_subcommand("version", "Print the version and exit")->callback([] {
     std::printf("orrery %s\n", ORRERY_VERSION);
   });

@@ -2,7 +2,9 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <fstream>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <utility>
@@ -16,6 +18,8 @@
 #include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/connection.h"
+#include "cli/key_file.h"
+#include "protocol/well_known_key.h"
 #include "server/server.h"
 
 namespace orrery::cli {
@@ -29,6 +33,7 @@ struct Options {
   server::Config config;
   std::string listen = "127.0.0.1:8081";
   std::string key_file;
+  bool keys_are_arguments = false;  ///< from the command line, where everybody can see them
   std::size_t cache_mb = 64;
   std::size_t vector_index_mb = 512;
   std::size_t request_memory_mb = 0;
@@ -117,18 +122,23 @@ bool parse_listen(const std::string& text, server::Config& config) {
   return true;
 }
 
-/// One key a line; empty lines and lines that begin with # don't count. A file without a key is
-/// refused: to go on with the well-known one instead would open the door that somebody meant to
-/// close.
-bool read_key_file(const std::string& path, std::vector<std::string>& keys) {
-  std::ifstream in(path);
-  std::string line;
-  const auto before = keys.size();
-  while (std::getline(in, line)) {
-    while (!line.empty() && (line.back() == '\r' || line.back() == ' ')) line.pop_back();
-    if (!line.empty() && line.front() != '#') keys.push_back(line);
+/// Adds the keys of the key file, and warns where keys can be seen.
+Result<> take_keys(Options& options) {
+  if (options.keys_are_arguments &&
+      std::ranges::any_of(options.config.keys,
+                          [](const std::string& key) { return key != kWellKnownKey; })) {
+    diagnostics::warning(
+        "--key can be seen by everybody on this machine in the list of processes; --key-file "
+        "cannot");
   }
-  return in.eof() && keys.size() > before;
+  if (options.key_file.empty()) return {};
+  ORRERY_TRY(auto keys, read_key_file(options.key_file));
+  std::ranges::move(keys, std::back_inserter(options.config.keys));
+  if (is_readable_by_others(options.key_file)) {
+    diagnostics::warning("the key file {} can be read by others on this machine: chmod 600 {}",
+                         options.key_file, options.key_file);
+  }
+  return {};
 }
 
 /// A configuration that makes no sense is wrong usage; a disk or a port that refuses is not.
@@ -144,11 +154,8 @@ int run(Options& options) {
         fmt::format("--listen takes ADDRESS:PORT, as in 127.0.0.1:8081 or [::1]:8081, not '{}'",
                     options.listen)));
   }
-  if (!options.key_file.empty() && !read_key_file(options.key_file, config.keys)) {
-    return fail(Error(
-        ErrorCode::BadRequest,
-        fmt::format("the key file {} cannot be read or has no key in it", options.key_file)));
-  }
+  diagnostics::set_level(config.level);
+  if (const auto taken = take_keys(options); !taken) return fail(taken.error());
   config.cache_bytes = options.cache_mb << 20;
   config.vector_index_bytes_max = options.vector_index_mb << 20;
   config.request_memory_bytes = options.request_memory_mb << 20;
@@ -156,7 +163,6 @@ int run(Options& options) {
   config.history_bytes_max = options.history_size_mb << 20;
   config.request_time_max = std::chrono::milliseconds(options.request_timeout_ms);
   config.feed_heartbeat = std::chrono::seconds(options.feed_heartbeat_seconds);
-  diagnostics::set_level(config.level);
 
   // Before there are threads, so that all of them leave these signals to the wait below.
   sigset_t stop_signals;
@@ -226,16 +232,19 @@ void add_serve(CLI::App& app, int& exit_code) {
   serve->add_option(
       "--advertise", config.advertised_endpoint,
       "URL under which clients reach the server, when it is not the one they use first");
-  serve
-      ->add_option("--key", config.keys,
-                   "Account key in base64; repeat it, or separate by commas, for a secondary key; "
-                   "default: the well-known key")
-      ->delimiter(',');
+  auto* key =
+      serve
+          ->add_option("--key", config.keys,
+                       "Account key in base64; repeat it, or separate by commas, for a secondary "
+                       "key; default: the well-known key. --key-file keeps it out of the list of "
+                       "processes")
+          ->delimiter(',');
   serve
       ->add_option("--read-only-key", config.read_only_keys,
                    "Account key in base64 that may only read (may be repeated)")
       ->delimiter(',');
-  serve->add_option("--key-file", options->key_file, "File with account keys, one a line");
+  serve->add_option("--key-file", options->key_file,
+                    "File with account keys, one a line, as 'orrery keygen --file' makes it");
   serve->add_flag("--allow-well-known-key", config.allow_well_known_key,
                   "Listen beyond this machine even with the key that everybody knows");
   serve
@@ -317,7 +326,8 @@ void add_serve(CLI::App& app, int& exit_code) {
   auto config_path = std::make_shared<std::string>();
   serve->add_option("--config", *config_path, "Read options from this file, TOML or JSON")
       ->envname("ORRERY_CONFIG");
-  serve->callback([serve, options, config_path, &exit_code] {
+  serve->callback([serve, options, config_path, key, &exit_code] {
+    options->keys_are_arguments = key->count() > 0 && std::getenv("ORRERY_KEY") == nullptr;
     if (!config_path->empty()) apply_config(*serve, *config_path);
     exit_code = run(*options);
   });

@@ -34,6 +34,7 @@
 #include "index/advisor.h"
 #include "partition/committer.h"
 #include "partition/partition.h"
+#include "protocol/account_key.h"
 #include "server/data_directory.h"
 #include "server/machine_limits.h"
 #include "server/metrics.h"
@@ -73,11 +74,13 @@ Result<api::AccountKeys> parse_keys(const Config& config) {
   std::vector<std::string> read_write = config.keys;
   if (read_write.empty()) read_write.emplace_back(kWellKnownKey);
   for (const auto& text : read_write) {
+    ORRERY_TRY(check_account_key(text));
     ORRERY_TRY(auto key, MasterKey::parse(text));
     keys.read_write.push_back(std::move(key));
     keys.texts.push_back(text);
   }
   for (const auto& text : config.read_only_keys) {
+    ORRERY_TRY(check_account_key(text));
     ORRERY_TRY(auto key, MasterKey::parse(text));
     keys.read_only.push_back(std::move(key));
     keys.texts.push_back(text);
@@ -88,8 +91,9 @@ Result<api::AccountKeys> parse_keys(const Config& config) {
     return Error(
         ErrorCode::BadRequest,
         fmt::format("refusing to listen on {} with the well-known key: everybody has it, and "
-                    "could read and change all data. Give a key of your own with --key (make "
-                    "one with: openssl rand -base64 64), or listen on 127.0.0.1, or say "
+                    "could read and change all data. Make a key of your own with\n"
+                    "  orrery keygen --file orrery.key\n"
+                    "and add --key-file orrery.key; or listen on 127.0.0.1; or say "
                     "--allow-well-known-key if the network is closed",
                     config.listen_address));
   }

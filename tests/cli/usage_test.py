@@ -1,11 +1,16 @@
-"""The binary as a newcomer meets it: help, the version, words that are no commands."""
+"""The binary as a newcomer meets it: help, the version, words that are no commands, keys."""
 
+import base64
+import os
+import pathlib
+import stat
 import subprocess
+import tempfile
 import unittest
 
 import commands
 
-COMMANDS = ("serve", "feed", "query", "process", "leases", "copy", "split", "merge", "version")
+COMMANDS = ("serve", "feed", "query", "process", "leases", "copy", "split", "merge", "keygen", "version")
 
 
 def orrery(*arguments):
@@ -66,6 +71,26 @@ class MistakesTest(unittest.TestCase):
         self.assert_mistake("serve", "--threads", "many", says="--threads must be from 0 to 256, not many")
         self.assert_mistake("serve", "--threads", "999", says="--threads must be from 0 to 256, not 999")
         self.assert_mistake("serve", "--listen", "[::1", says="--listen takes ADDRESS:PORT")
+
+
+class KeygenTest(unittest.TestCase):
+    def test_a_key_is_one_line(self):
+        first, second = orrery("keygen"), orrery("keygen")
+        self.assertEqual((first.returncode, first.stderr), (0, ""))
+        self.assertEqual(first.stdout.count("\n"), 1)
+        self.assertEqual(len(base64.b64decode(first.stdout, validate=False)), 64)
+        self.assertNotEqual(first.stdout, second.stdout)
+
+    def test_a_file_of_it_is_new_and_its_owners(self):
+        with tempfile.TemporaryDirectory(prefix="orrery-cli-") as directory:
+            path = pathlib.Path(directory) / "key"
+            self.assertEqual(orrery("keygen", "--file", str(path)).returncode, 0)
+            self.assertEqual(stat.S_IMODE(os.stat(path).st_mode), 0o600)
+            before = path.read_text()
+            again = orrery("keygen", "--file", str(path))
+            self.assertEqual(again.returncode, 1)
+            self.assertIn("File exists", again.stderr)
+            self.assertEqual(path.read_text(), before)
 
 
 if __name__ == "__main__":
