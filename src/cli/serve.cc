@@ -19,6 +19,7 @@
 #include "cli/commands.h"
 #include "cli/connection.h"
 #include "cli/key_file.h"
+#include "cli/stop_signals.h"
 #include "protocol/well_known_key.h"
 #include "server/server.h"
 
@@ -165,11 +166,7 @@ int run(Options& options) {
   config.feed_heartbeat = std::chrono::seconds(options.feed_heartbeat_seconds);
 
   // Before there are threads, so that all of them leave these signals to the wait below.
-  sigset_t stop_signals;
-  sigemptyset(&stop_signals);
-  sigaddset(&stop_signals, SIGINT);
-  sigaddset(&stop_signals, SIGTERM);
-  pthread_sigmask(SIG_BLOCK, &stop_signals, nullptr);
+  const sigset_t stop_signals = block_stop_signals();
   std::signal(SIGPIPE, SIG_IGN);
 
   auto server = server::Server::open(config);
@@ -216,7 +213,7 @@ CLI::Option* add_choice(CLI::App& command, const std::string& name, T& value,
 void add_serve(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<Options>();
   auto& config = options->config;
-  auto* serve = app.add_subcommand("serve", "Run the server until SIGINT or SIGTERM");
+  auto* serve = app.add_subcommand("serve", "Run the server until Ctrl-C or SIGTERM");
   serve->footer(
       "Every option can also come from the environment (ORRERY_DATA_DIR for --data-dir, and so "
       "on)\n"

@@ -21,14 +21,24 @@ constexpr int kEndedBySignal = 128;
 
 }  // namespace
 
-StopSignals::StopSignals(std::function<void()> last_will)
-    : last_will_(std::move(last_will)), done_(::eventfd(0, EFD_CLOEXEC)) {
-  std::signal(SIGPIPE, SIG_IGN);
+sigset_t block_stop_signals() {
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGINT);
   sigaddset(&signals, SIGTERM);
+  // A signal that is blocked is not thrown away although it is ignored: it would be waited for.
+  struct sigaction hang_up {};
+  if (::sigaction(SIGHUP, nullptr, &hang_up) == 0 && hang_up.sa_handler != SIG_IGN) {
+    sigaddset(&signals, SIGHUP);
+  }
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  return signals;
+}
+
+StopSignals::StopSignals(std::function<void()> last_will)
+    : last_will_(std::move(last_will)), done_(::eventfd(0, EFD_CLOEXEC)) {
+  std::signal(SIGPIPE, SIG_IGN);
+  const sigset_t signals = block_stop_signals();
   const int descriptor = ::signalfd(-1, &signals, SFD_CLOEXEC);
   ORRERY_ASSERT(done_ >= 0 && descriptor >= 0);
   thread_ = std::thread([this, descriptor] { watch(descriptor); });

@@ -5,6 +5,7 @@ import os
 import pathlib
 import re
 import shlex
+import signal
 import ssl
 import stat
 import subprocess
@@ -109,6 +110,28 @@ class ServeTest(unittest.TestCase):
         self.assertEqual(sorted(self.directory.iterdir()), before)
 
     # ── what an ephemeral server leaves ──
+
+    def test_signals_leave_nothing_behind(self):
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            server = self.start("--ephemeral")
+            self.assertEqual(len(self.ephemeral_directories()), 1)
+            self.assertEqual(server.stop(number), 0, (number, server.complaints))
+            self.assertEqual(self.ephemeral_directories(), [])
+
+    def test_under_nohup_it_goes_on(self):
+        ignoring = subprocess.Popen(["nohup", commands.BINARY, "serve", "--ephemeral", "--listen", "127.0.0.1:0"],
+                                    env=self.environment, text=True, stdin=subprocess.DEVNULL,
+                                    stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        try:
+            self.assertTrue(any("connection" in line for line in iter(ignoring.stdout.readline, "")))
+            ignoring.send_signal(signal.SIGHUP)
+            ignoring.send_signal(signal.SIGTERM)
+            # SIGTERM is what ends it: both come before the end, and it is told of one only.
+            self.assertEqual(ignoring.wait(commands.PATIENCE), 0)
+        finally:
+            ignoring.kill()
+            ignoring.wait()
+            ignoring.stdout.close()
 
     def test_what_a_killed_server_leaves_goes_with_the_next(self):
         killed, running = self.start("--ephemeral"), self.start("--ephemeral")
