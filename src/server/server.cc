@@ -196,19 +196,20 @@ class ServerImpl final : public Server {
 
   std::string introduction() const override {
     const bool well_known = config_.keys.empty();
+    const std::string url = services_->advertised_endpoint.empty() ? endpoint_url("http")
+                                                                   : services_->advertised_endpoint;
     return fmt::format(
         "orrery {}\n"
         "  data        {}{}{}\n"
         "  endpoint    {}  (and {})\n"
+        "  explorer    {}_explorer/\n"
         "  connection  AccountEndpoint={};AccountKey={};\n",
         ORRERY_VERSION, directory_->path().string(),
         directory_->ephemeral() ? " (ephemeral: removed at exit)" : "",
         config_.durability == storage::Durability::Strict
             ? ""
             : " (relaxed durability: the last moments may be lost in a power failure)",
-        endpoint_url("http"), endpoint_url("https"),
-        services_->advertised_endpoint.empty() ? endpoint_url("http")
-                                               : services_->advertised_endpoint,
+        endpoint_url("http"), endpoint_url("https"), url, url,
         well_known ? kWellKnownKey : std::string_view("<your key>"));
   }
 

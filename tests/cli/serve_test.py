@@ -51,6 +51,13 @@ class ServeTest(unittest.TestCase):
     def ephemeral_directories(self):
         return list(self.temporary.glob("orrery-*"))
 
+    # ── the start block ──
+
+    def test_the_start_block_names_the_explorer(self):
+        server = self.start("--ephemeral")
+        port = re.search(r"endpoint +http://127\.0\.0\.1:(\d+)/", "\n".join(server.lines))[1]
+        self.assertIn(f"  explorer    http://127.0.0.1:{port}/_explorer/", server.lines)
+
     # ── keys ──
 
     def test_the_refusal_to_listen_beyond_loopback_can_be_followed_as_it_stands(self):
