@@ -33,7 +33,8 @@ export async function createContainer(app, db) {
         number("retention", "Keep all versions for, in minutes", "Lets the change feed show every version and deletes. Empty: the latest version only.", { min: "1" }))],
     onSubmit: (form) => {
       const field = (name) => form.elements[name].value.trim();
-      const paths = field("paths").split(",").map((path) => path.trim()).filter(Boolean);
+      const paths = field("paths").split(",").map((path) => path.trim()).filter(Boolean)
+        .map((path) => (path.startsWith("/") ? path : `/${path}`));
       const definition = { id: form.elements.id.value,
         partitionKey: { paths, kind: paths.length > 1 ? "MultiHash" : "Hash", version: 2 } };
       if (field("ttl")) definition.defaultTtl = Number(field("ttl"));

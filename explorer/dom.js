@@ -135,7 +135,8 @@ export function dialog({ title, body, submit, danger, onSubmit, cancel = "Cancel
     const errors = h("div.dialog-errors");
     let result;
     const button = submit && h(danger ? "button.danger" : "button.primary", { type: "submit" }, submit);
-    const form = h("form", {}, h("h2", { id: "dialog-title", tabindex: "-1" }, title), body, errors,
+    // The body scrolls; an error and the buttons stay in sight.
+    const form = h("form", {}, h("div.dialog-body", {}, h("h2", { id: "dialog-title", tabindex: "-1" }, title), body), errors,
       h("div.actions", {}, h("button", { type: "button", onclick: () => element.close() }, cancel), button));
     const element = h("dialog", { "aria-labelledby": "dialog-title" }, form);
     form.addEventListener("submit", async (event) => {

@@ -24,7 +24,8 @@ export class QueryTab {
   #results = h("div.results");
   #paging = h("nav.paging", { "aria-label": "Pages", hidden: true });
   #words = h("ul.explanation");
-  #found = h("section.found", { hidden: true }, h("h2", {}, "How the rows were found"), this.#words);
+  // Folded where it would leave no room for the rows.
+  #found = h("details.found", { hidden: true, open: window.matchMedia("(min-width: 761px)").matches }, h("summary", {}, "How the rows were found"), this.#words);
   #starts = [undefined]; // continuation of each page up to this one
   #rows;
   #running;
@@ -57,7 +58,7 @@ export class QueryTab {
         h("label.field", {}, h("span", {}, "Only one partition key, as JSON"), this.#key)),
       h("div.toolbar", {}, this.#run, h("span.hint.wide", {}, h("kbd", {}, "Ctrl"), h("kbd", {}, "Enter")), h("span.grow"),
         h("div.views", { role: "group", "aria-label": "Show rows as" }, this.#views))),
-      this.#problem, this.#status, this.#results, this.#paging, this.#found);
+      this.#problem, this.#status, this.#found, this.#results, this.#paging);
     this.#drawRun();
     this.#begin(route);
   }

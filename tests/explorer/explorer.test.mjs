@@ -146,6 +146,38 @@ describe("databases and containers", () => {
     assert.match(await textOf(page, "dialog .error .detail"), /Status 409 · activity/);
   });
 
+  story("what is wrong with a new container is in sight, however small the window", async () => {
+    const { db } = await container();
+    for (const size of [{ width: 1280, height: 800 }, { width: 1000, height: 480 }, PHONE]) {
+      const page = await visit(`#/${db}`, size);
+      await press(page, "button", "New container");
+      await page.type("dialog input[name=id]", "wrong");
+      await page.$eval("dialog input[name=paths]", (input) => { input.value = "/a, /b, /c, /d"; });
+      await press(page, "dialog summary", "More");
+      await press(page, "dialog button", "Create");
+      const box = await shown(page, "dialog .error", "Status 400");
+      const { top, bottom, height } = await box.evaluate((element) => {
+        const inside = element.getBoundingClientRect();
+        const dialog = element.closest("dialog").getBoundingClientRect();
+        return { top: Math.min(inside.top, inside.top - dialog.top), bottom: Math.max(inside.bottom, inside.bottom - dialog.bottom + innerHeight), height: innerHeight };
+      });
+      assert.ok(top >= 0 && bottom <= height, `from ${top} to ${bottom} of ${height}`);
+      await shown(page, "dialog button", "Create");
+    }
+  });
+
+  story("a partition key path is completed with its slash", async () => {
+    const { db } = await container();
+    const page = await visit(`#/${db}`);
+    await press(page, "button", "New container");
+    await page.type("dialog input[name=id]", "orders");
+    await page.$eval("dialog input[name=paths]", (input) => { input.value = "customer, address/city , /year"; });
+    await press(page, "dialog button", "Create");
+    await shown(page, "h1", "orders");
+    const made = JSON.parse(await rest.send("GET", `dbs/${db}/colls/orders`));
+    assert.deepEqual(made.partitionKey.paths, ["/customer", "/address/city", "/year"]);
+  });
+
   story("the key space is drawn as it is shared, with either version of the hash", async () => {
     for (const version of [1, 2]) {
       const partitionKey = { paths: ["/pk"], kind: "Hash", version };
@@ -285,6 +317,26 @@ describe("documents", () => {
     await shown(page, ".verdict.wrong", "“id”");
     await fillEditor(page, "[1]");
     await shown(page, ".verdict.wrong", "object");
+  });
+
+  story("a mistake in the text is not covered by what was told before", async () => {
+    for (const size of [{ width: 1280, height: 800 }, { width: 1000, height: 600 }, PHONE]) {
+      const { db, coll } = await container();
+      const page = await visit(`#/${db}/${coll}?new=1`, size);
+      await shown(page, ".editor");
+      await fillEditor(page, '{"id": "x", "pk": "a"}');
+      await press(page, ".editor button", "Create");
+      await shown(page, ".toast", "created");
+      await fillEditor(page, '{"id": "x", "pk": }');
+      await shown(page, ".verdict.wrong");
+      const [toast, verdict] = await page.evaluate(() => [".toast", ".verdict"].map((selector) => {
+        const { top, bottom, left, right } = document.querySelector(selector).getBoundingClientRect();
+        return { top, bottom, left, right };
+      }));
+      const apart = toast.bottom <= verdict.top || toast.top >= verdict.bottom || toast.right <= verdict.left || toast.left >= verdict.right;
+      assert.ok(apart, `${JSON.stringify(toast)} lies over ${JSON.stringify(verdict)}`);
+      await fillEditor(page, '{"id": "x", "pk": "a"}'); // Nothing unsaved keeps the page open.
+    }
   });
 
   story("changed by somebody else meanwhile are not overwritten", async () => {

@@ -90,6 +90,23 @@ describe("queries", () => {
     assert.ok(["<", "><"].includes(marked), marked);
   });
 
+  story("say how the rows were found without scrolling, however many rows there are", async () => {
+    const { db, coll } = await container();
+    for (let i = 0; i < 100; i++) await rest.upsert(db, coll, { id: `d${i}`, pk: "a" });
+    for (const size of [{ width: 1280, height: 800 }, PHONE]) {
+      const page = await visit(`#/${db}/${coll}/${ask("SELECT c.id FROM c ORDER BY c.id")}`, size);
+      await shown(page, ".query-status", "100 rows");
+      await shown(page, ".found summary", "How the rows were found");
+      const [found, rows] = await page.evaluate(() => [".found", ".results"].map((selector) => {
+        const { top, bottom } = document.querySelector(selector).getBoundingClientRect();
+        return { top, bottom, height: innerHeight };
+      }));
+      assert.ok(found.bottom <= rows.top && rows.top < found.height - 100, `it ends at ${found.bottom} of ${found.height}, and rows follow`);
+      if (size === PHONE) await press(page, ".found summary", "How"); // Folded, to leave room for rows.
+      await shown(page, ".explanation", "The server took");
+    }
+  });
+
   story("go on page by page, and back", async () => {
     const { db, coll } = await container();
     const ids = Array.from({ length: 130 }, (_, at) => `d${String(at).padStart(3, "0")}`);
