@@ -18,6 +18,17 @@ struct Block {
   std::uint64_t open = 0;
   std::uint64_t close = 0;
 
+  /// Whether there is a quote or a backslash among them. Long strings have many blocks without.
+  static bool may_end_string(const char* bytes) {
+    __m128i found = _mm_setzero_si128();
+    for (int part = 0; part < 4; ++part) {
+      const __m128i block = _mm_loadu_si128(reinterpret_cast<const __m128i*>(bytes + 16 * part));
+      found = _mm_or_si128(found, _mm_or_si128(_mm_cmpeq_epi8(block, _mm_set1_epi8('"')),
+                                               _mm_cmpeq_epi8(block, _mm_set1_epi8('\\'))));
+    }
+    return _mm_movemask_epi8(found) != 0;
+  }
+
   explicit Block(const char* bytes) {
     for (int part = 0; part < 4; ++part) {
       const __m128i block = _mm_loadu_si128(reinterpret_cast<const __m128i*>(bytes + 16 * part));
@@ -41,16 +52,45 @@ std::uint64_t parities(std::uint64_t bits) {
   return bits;
 }
 
-/// Goes on in whole blocks, without a branch for every string, as far as there are whole blocks
-/// without backslashes. Moves `at`, which is outside of strings, to what is to be looked at singly,
-/// and counts `level`; true if it has become 0, with `at` after the last bracket.
+/// The quotes of a block that begin or end a string: not those that a backslash within a string
+/// escapes. `carry` is 1 if the block's first byte is escaped, and becomes the same of the next
+/// block's. Every stored document has backslashes, around its _etag, but few in a block.
+std::uint64_t unescaped_quotes(const Block& block, bool is_inside, std::uint64_t& carry) {
+  std::uint64_t quotes = block.quotes & ~carry;
+  std::uint64_t todo = (block.quotes | block.backslashes) & ~carry;
+  carry = 0;
+  while (todo != 0) {
+    const std::uint64_t first = todo & (0 - todo);
+    todo ^= first;
+    if ((first & block.quotes) != 0) {
+      is_inside = !is_inside;
+    } else if (is_inside) {
+      const std::uint64_t next = first << 1;
+      quotes &= ~next;
+      todo &= ~next;
+      carry = first >> 63;
+    }
+  }
+  return quotes;
+}
+
+/// Goes on in whole blocks, without a branch for every string, as far as there are whole blocks.
+/// Moves `at`, which is outside of strings, to what is to be looked at singly, and counts `level`;
+/// true if it has become 0, with `at` after the last bracket.
 bool skip_blocks(std::string_view text, std::size_t& at, std::size_t& level) {
   std::uint64_t is_inside = 0;  // All bits, or none: whether a string goes on from before.
+  std::uint64_t carry = 0;      // Whether its next byte is escaped.
   std::size_t block_at = at;
   for (; block_at + Block::kSize <= text.size(); block_at += Block::kSize) {
+    if (is_inside != 0 && !Block::may_end_string(text.data() + block_at)) {
+      carry = 0;
+      continue;
+    }
     const Block block(text.data() + block_at);
-    if (block.backslashes != 0) break;
-    const std::uint64_t strings = parities(block.quotes) ^ is_inside;
+    const std::uint64_t quotes = (block.backslashes | carry) == 0
+                                     ? block.quotes
+                                     : unescaped_quotes(block, is_inside != 0, carry);
+    const std::uint64_t strings = parities(quotes) ^ is_inside;
     const std::uint64_t open = block.open & ~strings;
     const std::uint64_t close = block.close & ~strings;
     const auto closed = static_cast<std::size_t>(std::popcount(close));
@@ -68,8 +108,9 @@ bool skip_blocks(std::string_view text, std::size_t& at, std::size_t& level) {
     }
     is_inside = 0 - (strings >> 63);
   }
-  // The byte before is within the string and no backslash: what after_string takes as a quote.
-  at = is_inside != 0 ? after_string(text, block_at - 1) : block_at;
+  // after_string goes on after the byte that it is given: the last of the string's that were looked
+  // at, or the one that is escaped.
+  at = is_inside != 0 ? after_string(text, block_at - 1 + carry) : block_at;
   return false;
 }
 
