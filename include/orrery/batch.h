@@ -17,13 +17,13 @@ namespace orrery::client {
 struct PatchOperation {
   enum class Kind { Add, Set, Replace, Remove, Increment, Move };
   Kind kind = Kind::Set;
-  std::string path;  ///< "/orbit/period"
-  std::string json;  ///< the value; of Increment a number; of Remove and Move empty
-  std::string from;  ///< of Move only
+  std::string path = {};  ///< "/orbit/period"
+  std::string json = {};  ///< the value; of Increment a number; of Remove and Move empty
+  std::string from = {};  ///< of Move only
 
-  static PatchOperation add(std::string path, std::string json);
-  static PatchOperation set(std::string path, std::string json);
-  static PatchOperation replace(std::string path, std::string json);
+  static PatchOperation add(std::string path, JsonText value);
+  static PatchOperation set(std::string path, JsonText value);
+  static PatchOperation replace(std::string path, JsonText value);
   static PatchOperation remove(std::string path);
   static PatchOperation increment(std::string path, double by);
   static PatchOperation increment(std::string path, std::int64_t by);
@@ -32,8 +32,8 @@ struct PatchOperation {
 
 /// A partial update: up to ten steps, done together or not at all.
 struct Patch {
-  std::vector<PatchOperation> operations;
-  std::string condition;  ///< "from c where c.visible": done only where it holds; else 412
+  std::vector<PatchOperation> operations = {};
+  std::string condition = {};  ///< "from c where c.visible": done only where it holds; else 412
 
   /// The body as it goes over the wire.
   std::string to_json() const;
@@ -43,16 +43,17 @@ struct Patch {
 struct ItemOperation {
   enum class Kind { Create, Upsert, Read, Replace, Delete, Patch };
   Kind kind = Kind::Create;
-  std::string id;    ///< of Read, Replace, Delete and Patch
-  std::string json;  ///< the document; of Patch, its body
-  std::string if_match;
-  std::string if_none_match;
-  std::optional<PartitionKey> partition_key;  ///< in bulk; a batch has one for all
+  std::string id = {};    ///< of Read, Replace, Delete and Patch
+  std::string json = {};  ///< the document; of Patch, its body
+  std::string if_match = {};
+  std::string if_none_match = {};
+  /// In bulk; a batch has one for all. None: what the document says, where there is one.
+  std::optional<PartitionKey> partition_key = {};
 
-  static ItemOperation create(std::string json);
-  static ItemOperation upsert(std::string json);
+  static ItemOperation create(JsonText document);
+  static ItemOperation upsert(JsonText document);
   static ItemOperation read(std::string id);
-  static ItemOperation replace(std::string id, std::string json);
+  static ItemOperation replace(std::string id, JsonText document);
   static ItemOperation remove(std::string id);
   static ItemOperation patch(std::string id, const Patch& patch);
 
@@ -81,9 +82,17 @@ struct BatchResponse : ResponseInfo {
   bool ok() const { return status == 200; }
 };
 
-struct BulkOptions : RequestOptions {
+/// For Container::execute_bulk().
+struct BulkOptions {
+  std::optional<std::string> session_token = {};
+  std::optional<ConsistencyLevel> consistency = {};
+  std::optional<std::chrono::milliseconds> timeout = {};
+  std::stop_token stop = {};
+  std::vector<std::pair<std::string, std::string>> headers = {};
   std::size_t concurrency = 8;       ///< requests at the same time
   std::size_t operations_max = 100;  ///< in one request
+
+  operator RequestOptions() const { return {session_token, consistency, timeout, stop, headers}; }
 };
 
 /// What came of operations that have nothing to do with each other.

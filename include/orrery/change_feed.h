@@ -50,19 +50,28 @@ class ChangeFeedStart {
   std::string token_;
 };
 
-struct ChangeFeedOptions : RequestOptions {
+/// For Container::change_feed().
+struct ChangeFeedOptions {
+  std::optional<std::string> session_token = {};
+  std::optional<ConsistencyLevel> consistency = {};
+  std::optional<std::chrono::milliseconds> timeout = {};
+  std::stop_token stop = {};
+  std::vector<std::pair<std::string, std::string>> headers = {};
   ChangeFeedStart start = ChangeFeedStart::beginning();
   ChangeFeedMode mode = ChangeFeedMode::LatestVersion;
   /// Neither of the two: the whole container.
-  std::optional<PartitionKey> partition_key;
-  std::optional<FeedRange> feed_range;
-  std::optional<std::uint32_t> page_size;  ///< a transaction is never cut, so a page may have more
+  std::optional<PartitionKey> partition_key = {};
+  std::optional<FeedRange> feed_range = {};
+  std::optional<std::uint32_t> page_size =
+      {};  ///< a transaction is never cut: a page may have more
   /// Where the server offers it (Orrery does), next() waits so long for a change before it answers
   /// that there is none. Elsewhere it has no effect; see ChangeFeedPage::waited.
-  std::optional<std::chrono::seconds> wait;
+  std::optional<std::chrono::seconds> wait = {};
   /// Orrery only: an expression over `c`, and a select list. Others show everything.
-  std::string filter;
-  std::string select;
+  std::string filter = {};
+  std::string select = {};
+
+  operator RequestOptions() const { return {session_token, consistency, timeout, stop, headers}; }
 };
 
 /// Some changes of one range, in order. Of a transaction, all or nothing.

@@ -16,20 +16,21 @@
 namespace orrery::client {
 
 class Pipeline;
+struct ContainerAccess;
 
 /// What a container is made of. The parts that are JSON are sent and come back as they are.
 struct ContainerProperties {
-  std::string id;
-  std::vector<std::string> partition_key_paths;  ///< several: a hierarchical key
-  std::optional<int> default_ttl;                ///< seconds; -1: only where a document says so
-  std::string indexing_policy;                   ///< JSON; empty: the default
-  std::string unique_key_policy;                 ///< JSON
-  std::string conflict_resolution_policy;        ///< JSON
-  std::string change_feed_policy;  ///< JSON, such as {"retentionDuration":60}; minutes
+  std::string id = {};
+  std::vector<std::string> partition_key_paths = {};  ///< several: a hierarchical key
+  std::optional<int> default_ttl = {};          ///< seconds; -1: only where a document says so
+  std::string indexing_policy = {};             ///< JSON; empty: the default
+  std::string unique_key_policy = {};           ///< JSON
+  std::string conflict_resolution_policy = {};  ///< JSON
+  std::string change_feed_policy = {};          ///< JSON, such as {"retentionDuration":60}; minutes
   /// From the server.
-  std::string rid;
-  std::string etag;
-  std::string json;  ///< all of it, with what this client knows nothing of
+  std::string rid = {};
+  std::string etag = {};
+  std::string json = {};  ///< all of it, with what this client knows nothing of
 
   static ContainerProperties from_json(std::string_view json);
   std::string to_json() const;
@@ -37,9 +38,9 @@ struct ContainerProperties {
 
 /// A physical partition, as the server calls it now.
 struct PartitionKeyRange {
-  std::string id;
-  FeedRange range;
-  std::vector<std::string> parents;
+  std::string id = {};
+  FeedRange range = {};
+  std::vector<std::string> parents = {};
 };
 
 /// What is left to read, exactly; Orrery only.
@@ -56,16 +57,24 @@ class Container {
   /// "dbs/<database>/colls/<container>"
   const std::string& link() const { return link_; }
 
-  // ── documents, as JSON text ───────────────────────────────────────────────────────────────────
+  // ── documents, as JSON ────────────────────────────────────────────────────────────────────────
+  // A document goes in as text, or as a value of nlohmann::json or its like. Without a key, it is
+  // the one in the document: what the paths of the container's key lead to.
   // A document whose id has a '/' has no address of its own: batches, bulk and lists reach it.
-  Response<std::string> create_item(std::string_view json, const PartitionKey& key,
+  Response<std::string> create_item(const JsonText& document, const PartitionKey& key,
                                     const ItemOptions& options = {}) const;
-  Response<std::string> upsert_item(std::string_view json, const PartitionKey& key,
+  Response<std::string> create_item(const JsonText& document,
+                                    const ItemOptions& options = {}) const;
+  Response<std::string> upsert_item(const JsonText& document, const PartitionKey& key,
+                                    const ItemOptions& options = {}) const;
+  Response<std::string> upsert_item(const JsonText& document,
                                     const ItemOptions& options = {}) const;
   Response<std::string> read_item(std::string_view id, const PartitionKey& key,
                                   const ItemOptions& options = {}) const;
-  Response<std::string> replace_item(std::string_view id, std::string_view json,
+  Response<std::string> replace_item(std::string_view id, const JsonText& document,
                                      const PartitionKey& key,
+                                     const ItemOptions& options = {}) const;
+  Response<std::string> replace_item(std::string_view id, const JsonText& document,
                                      const ItemOptions& options = {}) const;
   Response<std::string> patch_item(std::string_view id, const Patch& patch, const PartitionKey& key,
                                    const ItemOptions& options = {}) const;
@@ -84,8 +93,8 @@ class Container {
   BatchResponse execute_batch(const std::vector<ItemOperation>& operations, const PartitionKey& key,
                               const RequestOptions& options = {}) const;
   /// Each by itself, in requests of many; throttled ones are sent again. Each needs its partition
-  /// key. What becomes of a request is told of its operations, and not thrown: a refusal, or status
-  /// 0 when there was no answer. Cancellation is thrown.
+  /// key, or a document that has it. What becomes of a request is told of its operations, and not
+  /// thrown: a refusal, or status 0 when there was no answer. Cancellation is thrown.
   BulkResponse execute_bulk(const std::vector<ItemOperation>& operations,
                             const BulkOptions& options = {}) const;
 
@@ -112,10 +121,10 @@ class Container {
                                           const RequestOptions& options = {}) const;
 
   Container(std::shared_ptr<Pipeline> pipeline, std::string database, std::string id);
-  /// The way of its requests; for the processor, which sends its own.
-  const std::shared_ptr<Pipeline>& pipeline() const { return pipeline_; }
 
  private:
+  friend struct ContainerAccess;  // For the processor and the commands of Orrery, in src/.
+
   std::shared_ptr<Pipeline> pipeline_;  // Shared by all handles of one client.
   std::string id_;
   std::string link_;

@@ -1,14 +1,21 @@
-// What can be said about a call besides what it is about. Every option has a sensible default.
+// What can be said about a call besides what it is about. Every option has a sensible default, so
+// that designated initialisers name only what differs:
+//
+//   stars.read_item("deneb", "cygnus", {.timeout = 2s, .if_none_match = etag});
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "orrery/json_text.h"
+#include "orrery/log.h"
 #include "orrery/partition_key.h"
 
 namespace orrery::client {
@@ -27,43 +34,55 @@ struct RetryOptions {
 /// How a client talks to an account.
 struct ClientOptions {
   /// Regions to read from, the nearest first; empty: where the account says.
-  std::vector<std::string> preferred_regions;
+  std::vector<std::string> preferred_regions = {};
   /// False: everything goes to the endpoint that was given, whatever the account says of others.
   bool discover_endpoints = true;
-  std::optional<ConsistencyLevel> consistency;  ///< weaker than the account's; none: the account's
-  RetryOptions retry;
+  std::optional<ConsistencyLevel> consistency = {};  ///< weaker than the account's, or none
+  RetryOptions retry = {};
   std::chrono::milliseconds connect_timeout{10'000};
   std::chrono::milliseconds request_timeout{65'000};  ///< of one attempt
   std::size_t connections_max = 256;                  ///< at the same time; more calls wait
   /// PEM of who signed the server's certificate; empty: the system's. Orrery serves its own at
   /// /_explorer/emulator.pem.
-  std::string certificate_file;
+  std::string certificate_file = {};
   bool verify_certificate = true;  ///< false only for a server on one's own machine
-  std::string user_agent_suffix;
+  std::string user_agent_suffix = {};
+  /// Hears of requests that are sent again, and of processors that use the client. None: silence.
+  Log log = {};
 };
 
-/// For every call.
+/// For every call. The options of each call begin with these.
 struct RequestOptions {
-  std::optional<std::string> session_token;  ///< instead of the one that the client remembers
-  std::optional<ConsistencyLevel> consistency;
-  std::optional<std::chrono::milliseconds> timeout;  ///< of the call, with all its retries
-  std::stop_token stop;  ///< ends the call soon, with Failure::Cancelled
-  std::vector<std::pair<std::string, std::string>> headers;  ///< sent along as they are
+  std::optional<std::string> session_token = {};  ///< instead of the one that the client remembers
+  std::optional<ConsistencyLevel> consistency = {};
+  std::optional<std::chrono::milliseconds> timeout = {};  ///< of the call, with all its retries
+  std::stop_token stop = {};  ///< ends the call soon, with Failure::Cancelled
+  std::vector<std::pair<std::string, std::string>> headers = {};  ///< sent along as they are
 };
+
+// The structs below have the members of RequestOptions as their own instead of a base: a base has
+// no name that an initialiser could designate, and g++ warns of it in every one that leaves it out.
 
 /// For calls about one document.
-struct ItemOptions : RequestOptions {
-  std::string if_match;        ///< only if its etag is still this one; else 412
-  std::string if_none_match;   ///< reads: only if its etag is another; else status 304 and no text
-  bool return_content = true;  ///< false: writes answer without the document
-  std::vector<std::string> pre_triggers;
-  std::vector<std::string> post_triggers;
+struct ItemOptions {
+  std::optional<std::string> session_token = {};
+  std::optional<ConsistencyLevel> consistency = {};
+  std::optional<std::chrono::milliseconds> timeout = {};
+  std::stop_token stop = {};
+  std::vector<std::pair<std::string, std::string>> headers = {};
+  std::string if_match = {};       ///< only if its etag is still this one; else 412
+  std::string if_none_match = {};  ///< reads: only if its etag is another; else 304 and no text
+  bool return_content = true;      ///< false: writes answer without the document
+  std::vector<std::string> pre_triggers = {};
+  std::vector<std::string> post_triggers = {};
+
+  operator RequestOptions() const { return {session_token, consistency, timeout, stop, headers}; }
 };
 
 /// A part of the hash space of a container, or all of it. Stays meaningful when ranges are split or
 /// merged. As text, for storing it: `{"Range":{"min":"","max":"FF"}}`.
 struct FeedRange {
-  std::string min;         ///< inclusive, hexadecimal
+  std::string min = {};    ///< inclusive, hexadecimal
   std::string max = "FF";  ///< exclusive
 
   std::string to_json() const;
@@ -74,23 +93,48 @@ struct FeedRange {
 };
 
 /// For lists.
-struct ListOptions : RequestOptions {
-  std::optional<std::uint32_t> page_size;  ///< at the most; none: the server decides
-  std::string continuation;                ///< go on where a page ended
+struct ListOptions {
+  std::optional<std::string> session_token = {};
+  std::optional<ConsistencyLevel> consistency = {};
+  std::optional<std::chrono::milliseconds> timeout = {};
+  std::stop_token stop = {};
+  std::vector<std::pair<std::string, std::string>> headers = {};
+  std::optional<std::uint32_t> page_size = {};  ///< at the most; none: the server decides
+  std::string continuation = {};                ///< go on where a page ended
+
+  operator RequestOptions() const { return {session_token, consistency, timeout, stop, headers}; }
 };
 
+struct QueryOptions;
+
 /// For lists of documents. Neither key nor range: the whole container.
-struct ItemListOptions : ListOptions {
-  std::optional<PartitionKey> partition_key;
-  std::optional<FeedRange> feed_range;
+struct ItemListOptions {
+  std::optional<std::string> session_token = {};
+  std::optional<ConsistencyLevel> consistency = {};
+  std::optional<std::chrono::milliseconds> timeout = {};
+  std::stop_token stop = {};
+  std::vector<std::pair<std::string, std::string>> headers = {};
+  std::optional<std::uint32_t> page_size = {};  ///< at the most; none: the server decides
+  std::string continuation = {};                ///< go on where a page ended
+  std::optional<PartitionKey> partition_key = {};
+  std::optional<FeedRange> feed_range = {};
+
+  operator RequestOptions() const { return {session_token, consistency, timeout, stop, headers}; }
+  operator QueryOptions() const;
 };
 
 /// For queries of documents. Of a feed range, each range of the server answers by itself, and its
 /// rows come one range after the other; everything else the server puts together.
-struct QueryOptions : ItemListOptions {
-  QueryOptions() = default;
-  QueryOptions(ItemListOptions options) : ItemListOptions(std::move(options)) {}
-
+struct QueryOptions {
+  std::optional<std::string> session_token = {};
+  std::optional<ConsistencyLevel> consistency = {};
+  std::optional<std::chrono::milliseconds> timeout = {};
+  std::stop_token stop = {};
+  std::vector<std::pair<std::string, std::string>> headers = {};
+  std::optional<std::uint32_t> page_size = {};  ///< at the most; none: the server decides
+  std::string continuation = {};                ///< go on where a page ended
+  std::optional<PartitionKey> partition_key = {};
+  std::optional<FeedRange> feed_range = {};
   /// What took how long: the header x-ms-documentdb-query-metrics of each page, `name=value;…`.
   bool populate_query_metrics = false;
   /// Which indexes served, or would: the header x-ms-cosmos-index-utilization of each page, JSON
@@ -99,12 +143,29 @@ struct QueryOptions : ItemListOptions {
   /// How the rows were found: the header x-orrery-explain of each page, JSON that is
   /// percent-encoded. Orrery only.
   bool explain = false;
+
+  operator RequestOptions() const { return {session_token, consistency, timeout, stop, headers}; }
 };
 
-/// A parameter of a query: `@name` and its value as JSON.
+inline ItemListOptions::operator QueryOptions() const {
+  return {.session_token = session_token,
+          .consistency = consistency,
+          .timeout = timeout,
+          .stop = stop,
+          .headers = headers,
+          .page_size = page_size,
+          .continuation = continuation,
+          .partition_key = partition_key,
+          .feed_range = feed_range};
+}
+
+/// A parameter of a query: `@name` and its value.
 struct QueryParameter {
   std::string name;
   std::string json;
+
+  QueryParameter(std::string parameter, JsonText value)
+      : name(std::move(parameter)), json(std::move(value).take()) {}
 };
 
 struct Query {
@@ -118,15 +179,23 @@ struct Query {
 
 /// Provisioned throughput: one of the two.
 struct Throughput {
-  std::optional<std::int64_t> manual;         ///< RU/s
-  std::optional<std::int64_t> autoscale_max;  ///< RU/s at the most
+  std::optional<std::int64_t> manual = {};         ///< RU/s
+  std::optional<std::int64_t> autoscale_max = {};  ///< RU/s at the most
 
   static Throughput fixed(std::int64_t units) { return {units, {}}; }
   static Throughput autoscale(std::int64_t units_max) { return {{}, units_max}; }
 };
 
-struct CreateOptions : RequestOptions {
-  std::optional<Throughput> throughput;
+/// For calls that make a database or a container.
+struct CreateOptions {
+  std::optional<std::string> session_token = {};
+  std::optional<ConsistencyLevel> consistency = {};
+  std::optional<std::chrono::milliseconds> timeout = {};
+  std::stop_token stop = {};
+  std::vector<std::pair<std::string, std::string>> headers = {};
+  std::optional<Throughput> throughput = {};
+
+  operator RequestOptions() const { return {session_token, consistency, timeout, stop, headers}; }
 };
 
 }  // namespace orrery::client

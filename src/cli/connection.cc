@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 
 #include "cli/command_line.h"
+#include "client/log.h"
 #include "client/refusal.h"
 #include "protocol/headers.h"
 #include "protocol/well_known_key.h"
@@ -88,6 +89,7 @@ client::CosmosClient open_client(const ConnectionOptions& options) {
   client::ClientOptions client_options;
   client_options.certificate_file = options.certificate_file;
   client_options.verify_certificate = !options.insecure;
+  client_options.log = client::diagnostics_log();
   if (!options.connection_string.empty()) {
     return client::CosmosClient::from_connection_string(options.connection_string,
                                                         std::move(client_options));

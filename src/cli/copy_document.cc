@@ -14,17 +14,6 @@ namespace {
 constexpr std::array<std::string_view, 6> kSystemProperties = {"_rid", "_self",        "_etag",
                                                                "_ts",  "_attachments", "_lsn"};
 
-KeyComponent component_of(const json::Value& value) {
-  if (value.is_null()) return Null{};
-  if (value.is_boolean()) return value.as_boolean();
-  if (value.is_number()) return value.as_number().real;
-  if (value.is_string()) {
-    std::string buffer;
-    return std::string(value.as_string(buffer));
-  }
-  return Undefined{};
-}
-
 std::string string_of(const json::Value& value) {
   std::string buffer;
   return value.is_string() ? std::string(value.as_string(buffer)) : std::string();
@@ -49,27 +38,6 @@ std::string without_system_properties(std::string_view document) {
     end_before = end;
   }
   return text.empty() ? "{}" : text.append("}");
-}
-
-KeyReader::KeyReader(PartitionKeyDefinition definition) : definition_(std::move(definition)) {
-  for (const auto& path : definition_.paths) {
-    const std::vector<json::Step> steps(path.begin(), path.end());
-    places_.push_back(paths_.add(steps));
-  }
-}
-
-PartitionKey KeyReader::key_of(std::string_view document) const {
-  std::vector<json::Value> found(paths_.size());
-  paths_.read(json::Value::of_checked(document), found);
-  std::vector<KeyComponent> components;
-  components.reserve(places_.size());
-  for (const std::size_t place : places_) components.push_back(component_of(found[place]));
-  return PartitionKey(std::move(components));
-}
-
-bool KeyReader::has_id() const {
-  return std::ranges::find(definition_.paths, std::vector<std::string>{"id"}) !=
-         definition_.paths.end();
 }
 
 Result<Change> ChangeReader::read(std::string_view document) const {

@@ -4,11 +4,10 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "base/result.h"
-#include "json/path.h"
 #include "protocol/epk.h"
+#include "protocol/key_reader.h"
 #include "protocol/partition_key.h"
 
 namespace orrery::cli::copy {
@@ -16,24 +15,6 @@ namespace orrery::cli::copy {
 /// The document without the members that a server adds; every other member keeps its bytes, numbers
 /// and spaces included.
 std::string without_system_properties(std::string_view document);
-
-/// Where the key of a document is. Immutable; threads may share it.
-class KeyReader {
- public:
-  explicit KeyReader(PartitionKeyDefinition definition);
-
-  const PartitionKeyDefinition& definition() const { return definition_; }
-  /// A missing value, an object and an array are undefined, as servers see it.
-  PartitionKey key_of(std::string_view document) const;
-  /// Whether the key is, or contains, the document's id: then a logical partition has room for one
-  /// document only.
-  bool has_id() const;
-
- private:
-  PartitionKeyDefinition definition_;
-  json::PathSet paths_;
-  std::vector<std::size_t> places_;  // Of each path, in what paths_ finds.
-};
 
 /// A change of the source.
 struct Change {

@@ -9,7 +9,7 @@
 #include <boost/asio/thread_pool.hpp>
 
 #include "cli/copy_writer.h"
-#include "client/pipeline.h"
+#include "client/container_access.h"
 #include "processor/lease.h"
 #include "processor/lease_area.h"
 
@@ -221,7 +221,7 @@ CopyJob::CopyJob(client::Container source, std::shared_ptr<processor::LeaseStore
     : source_(std::move(source)),
       target_(target),
       options_(std::move(options)),
-      changes_(source_.pipeline()->routing(source_.link(), {})->definition(),
+      changes_(client::ContainerAccess::pipeline(source_).routing(source_.link(), {})->definition(),
                target.keys.definition()),
       ledger_(target),
       workers_(std::make_unique<Workers>(options_.concurrency)),

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "client/pipeline.h"
+#include "client/container_access.h"
 #include "json/value.h"
 
 namespace orrery::cli::copy {
@@ -39,7 +39,9 @@ Target::Target(client::Container container, std::string name, std::string group,
                std::string source_rid)
     : Target(container, std::move(name), std::move(group), std::move(source_rid),
              container.read().value,
-             container.pipeline()->routing(container.link(), {})->definition()) {}
+             client::ContainerAccess::pipeline(container)
+                 .routing(container.link(), {})
+                 ->definition()) {}
 
 Target::Target(client::Container container, std::string name, std::string group,
                std::string source_rid, const client::ContainerProperties& properties,

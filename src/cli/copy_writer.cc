@@ -18,12 +18,9 @@ constexpr std::size_t kPositionGrowthMax = 256;
 /// A name that is taken, of a document that is not there: so often, and it is no coincidence.
 constexpr int kPhantomsMax = 3;
 
-client::RequestOptions request_options(const std::stop_token& stop) {
-  client::RequestOptions options;
-  options.stop = stop;
-  // Nobody looks at the documents that come back.
-  options.headers.emplace_back("prefer", "return=minimal");
-  return options;
+/// Of operations whose documents nobody looks at when they come back.
+client::BulkOptions write_options(const std::stop_token& stop) {
+  return {.stop = stop, .headers = {{"prefer", "return=minimal"}}};
 }
 
 /// A document of the size that servers just take leaves no room for what stands around it in bulk.
@@ -68,9 +65,7 @@ std::vector<client::ItemResult> send(const client::Container& container,
     }
   }
   if (together.empty()) return results;
-  client::BulkOptions options;
-  static_cast<client::RequestOptions&>(options) = request_options(stop);
-  auto response = container.execute_bulk(together, options);
+  auto response = container.execute_bulk(together, write_options(stop));
   for (std::size_t i = 0; i < places.size(); ++i) {
     results[places[i]] = std::move(response.results[i]);
   }
@@ -282,7 +277,7 @@ LeaseWriter::BatchOutcome LeaseWriter::write_batch(const PartitionKey& key, Know
     }
   }
   const client::BatchResponse response =
-      target_.container.execute_batch(operations, key_for_calls(key), request_options(stop));
+      target_.container.execute_batch(operations, key_for_calls(key), write_options(stop));
   const BatchOutcome outcome = settle(response, moved.size(), plan);
   if (outcome == BatchOutcome::Done) {
     for (std::size_t i = 0; i < moved.size(); ++i) moved[i]->etag = response.results[i].etag;

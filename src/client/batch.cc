@@ -84,14 +84,14 @@ ItemResult result_of(const json::Value& element) {
 
 }  // namespace
 
-PatchOperation PatchOperation::add(std::string path, std::string json) {
-  return {Kind::Add, std::move(path), std::move(json), {}};
+PatchOperation PatchOperation::add(std::string path, JsonText value) {
+  return {Kind::Add, std::move(path), std::move(value).take(), {}};
 }
-PatchOperation PatchOperation::set(std::string path, std::string json) {
-  return {Kind::Set, std::move(path), std::move(json), {}};
+PatchOperation PatchOperation::set(std::string path, JsonText value) {
+  return {Kind::Set, std::move(path), std::move(value).take(), {}};
 }
-PatchOperation PatchOperation::replace(std::string path, std::string json) {
-  return {Kind::Replace, std::move(path), std::move(json), {}};
+PatchOperation PatchOperation::replace(std::string path, JsonText value) {
+  return {Kind::Replace, std::move(path), std::move(value).take(), {}};
 }
 PatchOperation PatchOperation::remove(std::string path) {
   return {Kind::Remove, std::move(path), {}, {}};
@@ -126,16 +126,16 @@ std::string Patch::to_json() const {
   return body += "]}";
 }
 
-ItemOperation ItemOperation::create(std::string json) {
+ItemOperation ItemOperation::create(JsonText document) {
   ItemOperation operation;
   operation.kind = Kind::Create;
-  operation.json = std::move(json);
+  operation.json = std::move(document).take();
   return operation;
 }
-ItemOperation ItemOperation::upsert(std::string json) {
+ItemOperation ItemOperation::upsert(JsonText document) {
   ItemOperation operation;
   operation.kind = Kind::Upsert;
-  operation.json = std::move(json);
+  operation.json = std::move(document).take();
   return operation;
 }
 ItemOperation ItemOperation::read(std::string id) {
@@ -144,11 +144,11 @@ ItemOperation ItemOperation::read(std::string id) {
   operation.id = std::move(id);
   return operation;
 }
-ItemOperation ItemOperation::replace(std::string id, std::string json) {
+ItemOperation ItemOperation::replace(std::string id, JsonText document) {
   ItemOperation operation;
   operation.kind = Kind::Replace;
   operation.id = std::move(id);
-  operation.json = std::move(json);
+  operation.json = std::move(document).take();
   return operation;
 }
 ItemOperation ItemOperation::remove(std::string id) {

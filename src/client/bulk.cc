@@ -87,14 +87,32 @@ class Bulk {
     sizes_.reserve(operations_.size());
     std::string element;
     for (std::size_t i = 0; i < operations_.size(); ++i) {
-      if (!operations_[i].partition_key) {
-        refuse_argument("In bulk every operation needs its partition key, and number " +
-                        std::to_string(i) + " has none.");
-      }
+      if (!operations_[i].partition_key) read_key(i);
       element.clear();
-      append_operation(element, operations_[i], operations_[i].partition_key->json());
+      append_operation(element, operations_[i], key_of(i).json());
       sizes_.push_back(element.size());
     }
+  }
+
+  /// The key of an operation that names none: the one in its document.
+  void read_key(std::size_t index) {
+    const ItemOperation& operation = operations_[index];
+    const bool has_document = operation.kind == ItemOperation::Kind::Create ||
+                              operation.kind == ItemOperation::Kind::Upsert ||
+                              operation.kind == ItemOperation::Kind::Replace;
+    if (!has_document) {
+      refuse_argument(
+          "In bulk every operation needs its partition key or a document that has it, "
+          "and number " +
+          std::to_string(index) + " has neither.");
+    }
+    if (!routing_) routing_ = pipeline_.routing(container_, time_.for_next_request());
+    keys_read_.emplace(index, key_in(*routing_, operation.json));
+  }
+
+  const PartitionKey& key_of(std::size_t index) const {
+    const auto& given = operations_[index].partition_key;
+    return given ? *given : keys_read_.at(index);
   }
 
   std::vector<Group> grouped(const std::vector<std::size_t>& due) const {
@@ -125,7 +143,7 @@ class Bulk {
   }
 
   const std::string& range_of(std::size_t index) const {
-    const FeedRange slice = slice_of(*routing_, *operations_[index].partition_key);
+    const FeedRange slice = slice_of(*routing_, key_of(index));
     const auto ranges = routing_->ranges();
     const auto after = std::ranges::upper_bound(
         ranges, slice.min, {}, [](const PartitionKeyRange& range) { return range.range.min; });
@@ -200,8 +218,7 @@ class Bulk {
     call.body = "[";
     for (const std::size_t index : group.operations) {
       if (call.body.size() > 1) call.body.push_back(',');
-      append_operation(call.body, operations_[index],
-                       key_json(*routing_, *operations_[index].partition_key));
+      append_operation(call.body, operations_[index], key_json(*routing_, key_of(index)));
     }
     call.body += "]";
     return call;
@@ -269,8 +286,9 @@ class Bulk {
   const std::vector<ItemOperation>& operations_;
   const BulkOptions& options_;
   CallTime time_;
-  std::vector<std::size_t> sizes_;  // Of the operations, as they go over the wire.
-  RoutingMapPtr routing_;           // Of this round; read by all threads.
+  std::map<std::size_t, PartitionKey> keys_read_;  // Of operations that name none.
+  std::vector<std::size_t> sizes_;                 // Of the operations, as they go over the wire.
+  RoutingMapPtr routing_;                          // Of this round; read by all threads.
   bool was_sent_ = false;
 
   std::mutex mutex_;  // Over what follows.

@@ -290,8 +290,8 @@ TEST_F(BulkTest, TimeOverLeavesWhatWasDone) {
 
 TEST_F(BulkTest, WhatCantBeMeantIsNotBegun) {
   auto operations = upserts(3);
-  operations[2].partition_key.reset();
-  EXPECT_THROW(run(operations), CosmosException);
+  operations[2] = ItemOperation::read("2");
+  EXPECT_THROW(run(operations), CosmosException) << "there is no document to read the key from";
   operations = upserts(3);
   operations[1].json.clear();
   EXPECT_THROW(run(operations), CosmosException);
@@ -333,6 +333,31 @@ TEST_F(BulkTest, AnyMixtureOfTroublesDoesEachOperationOnce) {
     ASSERT_EQ(done.size(), 50u);
     for (const auto& [each, times] : done) ASSERT_EQ(times, 1) << each;
   }
+}
+
+TEST_F(BulkTest, TheKeyIsTakenFromTheDocumentWhereNoneIsGiven) {
+  pipeline->map = routing_of({"1F"}, kByPk);
+  pipeline->respond = answering([](std::size_t) { return status(200); });
+  std::vector<ItemOperation> operations;
+  for (int i = 0; i < 100; ++i) {
+    const std::string id = std::to_string(i);
+    operations.push_back(ItemOperation::upsert(R"({"id":")" + id + R"(","pk":")" + id + "\"}"));
+  }
+  operations[1].with_partition_key("1");
+  EXPECT_EQ(run(operations).failed(), 0u);
+  EXPECT_EQ(pipeline->calls.size(), 2u) << "each went to its range";
+  std::string bodies;
+  for (const Call& call : pipeline->calls) bodies += call.body;
+  for (int i = 0; i < 100; ++i) {
+    EXPECT_NE(bodies.find(R"("partitionKey":"[\")" + std::to_string(i) + R"(\"]")"),
+              std::string::npos)
+        << i;
+  }
+
+  const auto calls = pipeline->calls.size();
+  EXPECT_THROW(run({operations[0], ItemOperation::read("1")}), CosmosException);
+  EXPECT_THROW(run({operations[0], ItemOperation::create("[]")}), CosmosException);
+  EXPECT_EQ(pipeline->calls.size(), calls) << "nothing was sent";
 }
 
 }  // namespace

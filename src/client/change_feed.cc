@@ -123,8 +123,7 @@ class ChangeFeedIterator::State {
         feed_range_(options.feed_range),
         from_(continuation_of(options)),
         forward_stop_(options.stop, [this] { stop_.request_stop(); }),
-        requests_(std::move(pipeline), std::move(link),
-                  stopped_by(static_cast<const RequestOptions&>(options), stop_.get_token()),
+        requests_(std::move(pipeline), std::move(link), stopped_by(options, stop_.get_token()),
                   wishes_of(options, from_)),
         wait_(worthwhile_wait(options)) {}
   ~State() { stop_.request_stop(); }

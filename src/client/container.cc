@@ -98,6 +98,32 @@ class ItemCall {
   const ItemOptions& options_;
 };
 
+/// What the server says when a key is not the one in the document.
+constexpr int kKeyMismatch = 1001;
+
+/// `write` with the key that the document has. What is known of the container may be of one that
+/// had the name before: where the server finds another key in the document, it is asked anew, once.
+template <typename Write>
+Response<std::string> with_key_of(Pipeline& pipeline, const std::string& container,
+                                  const JsonText& document, const ItemOptions& options,
+                                  Write write) {
+  const CallTime time(options);
+  ItemOptions now = options;
+  const auto attempt = [&](const RoutingMapPtr& routing) {
+    const PartitionKey key = key_in(*routing, document.view());
+    set_request_options(now, time.for_next_request());
+    return write(key, now);
+  };
+  const auto routing = pipeline.routing(container, time.for_next_request());
+  try {
+    return attempt(routing);
+  } catch (const CosmosException& failure) {
+    if (failure.status() != 400 || failure.sub_status() != kKeyMismatch) throw;
+  }
+  pipeline.forget_routing(container, routing);
+  return attempt(pipeline.routing(container, time.for_next_request()));
+}
+
 }  // namespace
 
 Container::Container(std::shared_ptr<Pipeline> pipeline, std::string database, std::string id)
@@ -108,23 +134,39 @@ Container::Container(std::shared_ptr<Pipeline> pipeline, std::string database, s
 
 // ── documents ────────────────────────────────────────────────────────────────────────────────────
 
-Response<std::string> Container::create_item(std::string_view json, const PartitionKey& key,
+Response<std::string> Container::create_item(const JsonText& document, const PartitionKey& key,
                                              const ItemOptions& options) const {
   return ItemCall("POST", link_, key, options)
       .in_list()
-      .with_body(json)
+      .with_body(document.view())
       .writing(/*repeatable=*/false)
       .send_for_document(*pipeline_);
 }
 
-Response<std::string> Container::upsert_item(std::string_view json, const PartitionKey& key,
+Response<std::string> Container::upsert_item(const JsonText& document, const PartitionKey& key,
                                              const ItemOptions& options) const {
   return ItemCall("POST", link_, key, options)
       .in_list()
       .upserting()
-      .with_body(json)
+      .with_body(document.view())
       .writing(/*repeatable=*/true)
       .send_for_document(*pipeline_);
+}
+
+Response<std::string> Container::create_item(const JsonText& document,
+                                             const ItemOptions& options) const {
+  return with_key_of(*pipeline_, link_, document, options,
+                     [&](const PartitionKey& key, const ItemOptions& now) {
+                       return create_item(document.view(), key, now);
+                     });
+}
+
+Response<std::string> Container::upsert_item(const JsonText& document,
+                                             const ItemOptions& options) const {
+  return with_key_of(*pipeline_, link_, document, options,
+                     [&](const PartitionKey& key, const ItemOptions& now) {
+                       return upsert_item(document.view(), key, now);
+                     });
 }
 
 Response<std::string> Container::read_item(std::string_view id, const PartitionKey& key,
@@ -132,14 +174,22 @@ Response<std::string> Container::read_item(std::string_view id, const PartitionK
   return ItemCall("GET", link_, key, options).on(id).send_for_document(*pipeline_);
 }
 
-Response<std::string> Container::replace_item(std::string_view id, std::string_view json,
+Response<std::string> Container::replace_item(std::string_view id, const JsonText& document,
                                               const PartitionKey& key,
                                               const ItemOptions& options) const {
   return ItemCall("PUT", link_, key, options)
       .on(id)
-      .with_body(json)
+      .with_body(document.view())
       .writing(/*repeatable=*/true)
       .send_for_document(*pipeline_);
+}
+
+Response<std::string> Container::replace_item(std::string_view id, const JsonText& document,
+                                              const ItemOptions& options) const {
+  return with_key_of(*pipeline_, link_, document, options,
+                     [&](const PartitionKey& key, const ItemOptions& now) {
+                       return replace_item(id, document.view(), key, now);
+                     });
 }
 
 Response<std::string> Container::patch_item(std::string_view id, const Patch& patch,

@@ -171,5 +171,67 @@ TEST(ConnectionStringTest, HasEndpointAndKey) {
   }
 }
 
+TEST_F(ContainerTest, WithoutAKeyItIsTheOneInTheDocument) {
+  pipeline->map = test::routing_of({}, {{{"orbit", "of"}}, KeyKind::Hash, 2});
+  stars.create_item(R"({"id":"io","orbit":{"of":"jupiter"}})");
+  EXPECT_EQ(sent("x-ms-documentdb-partitionkey"), R"(["jupiter"])");
+  EXPECT_FALSE(sent("x-ms-documentdb-is-upsert"));
+  stars.upsert_item(R"({"id":"io","orbit":{"of":5}})", {.if_match = "\"e\""});
+  EXPECT_EQ(sent("x-ms-documentdb-partitionkey"), "[5]");
+  EXPECT_EQ(sent("if-match"), "\"e\"");
+  stars.replace_item("io", R"({"id":"io"})");
+  EXPECT_EQ(sent("x-ms-documentdb-partitionkey"), "[{}]") << "the property is missing";
+  EXPECT_EQ(pipeline->last_call().link, "dbs/sky/colls/stars/docs/io");
+  pipeline->map = test::routing_of({}, {{{"a"}, {"b"}}, KeyKind::MultiHash, 2});
+  stars.create_item(R"({"id":"io","b":true})");
+  EXPECT_EQ(sent("x-ms-documentdb-partitionkey"), "[{},true]");
+  pipeline->map = test::routing_of({}, {});
+  stars.create_item(R"({"id":"io","b":true})");
+  EXPECT_EQ(sent("x-ms-documentdb-partitionkey"), "[]") << "the container has no key";
+
+  const auto calls = pipeline->calls.size();
+  for (const char* text : {"", "[1]", "{"}) {
+    EXPECT_THROW(stars.create_item(text), CosmosException) << text;
+  }
+  EXPECT_EQ(pipeline->calls.size(), calls) << "nothing was sent";
+}
+
+TEST_F(ContainerTest, AKeyThatAnotherContainerOfTheNameHasIsLookedForAnew) {
+  pipeline->map = test::routing_of({}, {{{"old"}}, KeyKind::Hash, 2});
+  pipeline->next_map = test::routing_of({}, {{{"new"}}, KeyKind::Hash, 2});
+  pipeline->respond = [&](const Call& call) -> Answer {
+    if (header_of(call, "x-ms-documentdb-partitionkey") != R"(["b"])")
+      throw test::refusal(400, 1001);
+    return answer_of(201, "{}");
+  };
+  EXPECT_EQ(stars.create_item(R"({"id":"1","old":"a","new":"b"})").status, 201);
+  EXPECT_THAT(pipeline->calls, SizeIs(2));
+  EXPECT_THROW(stars.create_item(R"({"id":"1","old":"a","new":"c"})"), CosmosException);
+  EXPECT_THAT(pipeline->calls, SizeIs(4)) << "once, and then it is told";
+}
+
+/// As much of a JSON library as a document needs.
+struct OwnJson {
+  std::string text;
+  std::string dump() const { return text; }
+};
+
+TEST_F(ContainerTest, ValuesThatWriteThemselvesAreTakenWhereverTextIs) {
+  const OwnJson value{R"({"id":"io","pk":"a"})"};
+  stars.create_item(value);
+  EXPECT_EQ(pipeline->last_call().body, value.text);
+  stars.upsert_item(value, "a");
+  EXPECT_EQ(pipeline->last_call().body, value.text);
+  stars.replace_item("io", value);
+  EXPECT_EQ(pipeline->last_call().body, value.text);
+  EXPECT_EQ(ItemOperation::create(value).json, value.text);
+  EXPECT_EQ(ItemOperation::replace("io", value).json, value.text);
+  EXPECT_EQ(PatchOperation::set("/a", OwnJson{"1"}).json, "1");
+  EXPECT_EQ(QueryParameter("@a", OwnJson{"1"}).json, "1");
+  const std::string text = "kept";
+  EXPECT_EQ(ItemOperation::upsert(text).json, "kept");
+  EXPECT_EQ(text, "kept");
+}
+
 }  // namespace
 }  // namespace orrery::client

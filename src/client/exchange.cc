@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "client/call_time.h"
+#include "client/log.h"
 #include "client/refusal.h"
 #include "client/resource.h"
 #include "json/value.h"
@@ -426,7 +427,19 @@ bool Exchange::again_after(milliseconds wait, TimePoint now) {
   if (now >= deadline_ || wait >= deadline_ - now) return false;
   wait_ = wait;
   step_ = wait > milliseconds(0) ? Step::Wait : Step::Send;
+  tell_again();
   return true;
+}
+
+void Exchange::tell_again() const {
+  const Log& log = surroundings_.options.log;
+  if (!log || diagnostics_.attempts.empty()) return;
+  const Attempt& last = diagnostics_.attempts.back();
+  say(log, LogLevel::Debug,
+      fmt::format(
+          "{} {}: {} from {}, activity {}; sent again in {} ms", call_.method, call_.link,
+          last.failure.empty() ? fmt::format("{}/{}", last.status, last.sub_status) : last.failure,
+          last.endpoint, last.activity_id, wait_.count()));
 }
 
 void Exchange::refuse(const Reply& reply, TimePoint now) {

@@ -92,6 +92,7 @@ class Exchange {
   bool again_elsewhere(int sub_status, TimePoint now);
   bool again_for_session(const Reply& reply, TimePoint now);
   bool again_after(std::chrono::milliseconds wait, TimePoint now);
+  void tell_again() const;
 
   /// What the next attempt sends.
   const Call& current() const { return container_read_ ? *container_read_ : call_; }

@@ -1,5 +1,6 @@
 #include "client/exchange.h"
 
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -354,6 +355,22 @@ TEST_F(ExchangeTest, CancellationEndsIt) {
   send(answered(429));
   exchange->cancel(now);
   EXPECT_EQ(failure().failure(), Failure::Cancelled);
+}
+
+// ── what is told ─────────────────────────────────────────────────────────────────────────────────
+
+TEST_F(ExchangeTest, TheLogHearsOfRequestsThatAreSentAgain) {
+  std::vector<std::string> lines;
+  client_options.log = [&](LogLevel level, std::string_view line) {
+    EXPECT_EQ(level, LogLevel::Debug);
+    lines.emplace_back(line);
+    throw std::runtime_error("a log that fails harms nobody");
+  };
+  begin();
+  send(answered(503));
+  ASSERT_EQ(lines.size(), 1u);
+  EXPECT_THAT(lines[0],
+              AllOf(HasSubstr("503/0 from http://given:1"), HasSubstr("; sent again in")));
 }
 
 }  // namespace

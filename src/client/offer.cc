@@ -36,7 +36,7 @@ FoundOffer find_offer(Pipeline& pipeline, const std::string& resource_rid,
   turn_into_query(call, Query("SELECT * FROM root r WHERE r.offerResourceId = @rid",
                               {{"@rid", json_string(resource_rid)}}));
   ListOptions list_options;
-  static_cast<RequestOptions&>(list_options) = options;
+  set_request_options(list_options, options);
   FoundOffer found;
   bool is_there = false;
   found.answer =

@@ -40,6 +40,19 @@ std::string key_header(Pipeline& pipeline, const std::string& container, const P
   return key_json(*pipeline.routing(container, options), key);
 }
 
+PartitionKey key_in(const RoutingMap& routing, std::string_view document) {
+  const auto value = json::Value::parse(document);
+  if (!value || !value->is_object()) {
+    refuse_argument("A document is a JSON object; only of one can the partition key be read.");
+  }
+  const auto key = routing.keys().key_of(*value);
+  const auto& components = key.components();
+  const bool is_missing =
+      components.empty() ||
+      (components.size() == 1 && std::holds_alternative<Undefined>(components.front()));
+  return is_missing ? PartitionKey::none() : PartitionKey::from_json(key.to_json());
+}
+
 std::string json_string(std::string_view text) {
   std::string out;
   json::append_quoted(out, text);

@@ -14,6 +14,16 @@
 
 namespace orrery::client {
 
+/// Gives the options of a call, of whatever kind, those of a request.
+template <typename Options>
+void set_request_options(Options& options, RequestOptions request) {
+  options.session_token = std::move(request.session_token);
+  options.consistency = request.consistency;
+  options.timeout = request.timeout;
+  options.stop = std::move(request.stop);
+  options.headers = std::move(request.headers);
+}
+
 /// Nothing is sent. Throws CosmosException (Argument).
 [[noreturn]] void refuse_argument(const std::string& message);
 
@@ -34,6 +44,10 @@ bool depends_on_container(const PartitionKey& key);
 /// key_json() for a container of which perhaps nothing is known yet.
 std::string key_header(Pipeline& pipeline, const std::string& container, const PartitionKey& key,
                        const RequestOptions& options);
+
+/// The key that `document` has in the container of `routing`. Throws CosmosException (Argument)
+/// when it is no JSON object.
+PartitionKey key_in(const RoutingMap& routing, std::string_view document);
 
 /// `text` as a JSON string.
 std::string json_string(std::string_view text);
@@ -68,7 +82,7 @@ auto create_if_missing(const CreateOptions& options, Read read, Create create) {
   const CallTime time(options);
   CreateOptions now = options;
   const auto next = [&]() -> const CreateOptions& {
-    static_cast<RequestOptions&>(now) = time.for_next_request();
+    set_request_options(now, time.for_next_request());
     return now;
   };
   for (int attempt = 1;; ++attempt) {

@@ -13,7 +13,7 @@ namespace orrery::client {
 RoutingMap::RoutingMap(std::string container_rid, PartitionKeyDefinition definition,
                        std::vector<PartitionKeyRange> ranges, std::string etag)
     : container_rid_(std::move(container_rid)),
-      definition_(std::move(definition)),
+      keys_(std::move(definition)),
       ranges_(std::move(ranges)),
       etag_(std::move(etag)) {
   std::set<std::string> parents;
@@ -53,18 +53,18 @@ std::vector<PartitionKeyRange> RoutingMap::overlapping(const FeedRange& range) c
 FeedRange RoutingMap::slice_of(const PartitionKey& key) const {
   const auto parsed = orrery::PartitionKey::parse(key.json());
   if (!parsed) throw failure_of(Failure::Argument, parsed.error().message());
-  const std::size_t levels = std::max<std::size_t>(definition_.paths.size(), 1);
+  const std::size_t levels = std::max<std::size_t>(definition().paths.size(), 1);
   if (parsed->size() > levels) {
     throw failure_of(Failure::Argument,
                      fmt::format("the partition key {} has {} components; the container's has {}",
                                  key.json(), parsed->size(), levels));
   }
   // The start of the hash space, which is where documents without any key lie.
-  const bool is_everything = parsed->empty() && !definition_.paths.empty();
+  const bool is_everything = parsed->empty() && !definition().paths.empty();
   if (is_everything) {
     throw failure_of(Failure::Argument, "the partition key has no components");
   }
-  const EpkRange slice = effective_key_range(definition_, *parsed);
+  const EpkRange slice = effective_key_range(definition(), *parsed);
   return {.min = slice.min.hex(), .max = slice.max.hex()};
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "orrery/container.h"
+#include "protocol/key_reader.h"
 #include "protocol/partition_key.h"
 
 namespace orrery::client {
@@ -21,7 +22,9 @@ class RoutingMap {
              std::vector<PartitionKeyRange> ranges, std::string etag);
 
   const std::string& container_rid() const { return container_rid_; }
-  const PartitionKeyDefinition& definition() const { return definition_; }
+  const PartitionKeyDefinition& definition() const { return keys_.definition(); }
+  /// Finds the keys of its documents.
+  const KeyReader& keys() const { return keys_; }
   /// In the order of the hash space, without gaps.
   std::span<const PartitionKeyRange> ranges() const { return ranges_; }
   /// For the incremental refresh.
@@ -39,7 +42,7 @@ class RoutingMap {
 
  private:
   std::string container_rid_;
-  PartitionKeyDefinition definition_;
+  KeyReader keys_;
   std::vector<PartitionKeyRange> ranges_;
   std::string etag_;
 };

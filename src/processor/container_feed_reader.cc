@@ -10,6 +10,7 @@
 #include <boost/asio/post.hpp>
 
 #include "base/clock.h"
+#include "client/container_access.h"
 #include "json/value.h"
 #include "orrery/exception.h"
 #include "processor/errors.h"
@@ -202,7 +203,8 @@ asio::awaitable<FeedAnswer> ContainerFeedReader::read(FeedRequest request) {
   if (!request.session_token.empty()) options.session_token = request.session_token;
   options.timeout = request.time_max;
   options.stop = request.stop;
-  Sent sent = co_await send(*container_.pipeline(), std::move(call), std::move(options));
+  Sent sent = co_await send(client::ContainerAccess::pipeline(container_), std::move(call),
+                            std::move(options));
   if (sent.failure) co_return feed_refusal(std::move(sent.failure));
 
   FeedAnswer answer;
@@ -234,7 +236,8 @@ Async<std::vector<client::PartitionKeyRange>> ContainerFeedReader::ranges() {
     call.list = true;
     add(call, headers::kMaxItemCount, std::to_string(ranges_page_size_));
     if (!continuation.empty()) add(call, headers::kContinuation, continuation);
-    const Sent sent = co_await send(*container_.pipeline(), std::move(call), {});
+    const Sent sent =
+        co_await send(client::ContainerAccess::pipeline(container_), std::move(call), {});
     if (sent.failure) co_return error_of(sent.failure);
     ORRERY_CO_TRY(append_ranges(sent.answer.body, all));
     continuation = sent.answer.header(headers::kContinuation.text);
@@ -256,7 +259,7 @@ Async<FeedReader::Identity> ContainerFeedReader::identity() {
       const auto [database, name] = names_in(container.link());
       const std::string rid = container.read().value.rid;
       const auto parsed = Rid::parse(rid);
-      return Identity{host_of(container.pipeline()->endpoint()),
+      return Identity{host_of(client::ContainerAccess::pipeline(container).endpoint()),
                       parsed ? parsed->database_rid().text() : std::string(), rid, database, name};
     });
   });
@@ -268,7 +271,8 @@ Async<std::optional<PendingChanges>> ContainerFeedReader::pending(FeedRequest re
   client::RequestOptions options;
   options.timeout = request.time_max;
   options.stop = request.stop;
-  const Sent sent = co_await send(*container_.pipeline(), std::move(call), std::move(options));
+  const Sent sent = co_await send(client::ContainerAccess::pipeline(container_), std::move(call),
+                                  std::move(options));
   if (sent.failure) co_return error_of(sent.failure);
   const auto documents = number_in(sent.answer, headers::kPendingItems);
   if (!documents) co_return std::optional<PendingChanges>();

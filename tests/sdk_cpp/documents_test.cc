@@ -39,6 +39,10 @@ CosmosException thrown_by(Call call) {
   return {"nothing was thrown", {}};
 }
 
+nlohmann::json read_of(const client::Container& stars, const std::string& id) {
+  return client::to_json(stars.read_item(id, "cygnus"));
+}
+
 std::string quoted(const std::string& text) { return nlohmann::json(text).dump(); }
 
 TEST_F(DocumentsTest, AnswersTellWhatTheyCostAndWhereTheyStand) {
@@ -406,6 +410,72 @@ TEST_F(DocumentsTest, BatchIsAllOrNothing) {
   EXPECT_EQ(thrown_by([&] { stars.execute_batch({}, "k"); }).status(), 400);
   const std::vector<ItemOperation> many(101, ItemOperation::read("b"));
   EXPECT_EQ(thrown_by([&] { stars.execute_batch(many, "k"); }).status(), 400);
+}
+
+TEST_F(DocumentsTest, ValuesOfNlohmannJsonGoInAsTheyComeOut) {
+  const auto stars = make_container("stars");
+  const nlohmann::json deneb = {{"id", "deneb"}, {"pk", "cygnus"}, {"magnitude", 1.25}};
+  EXPECT_EQ(stars.create_item(deneb).status, 201);
+  nlohmann::json read = client::to_json(stars.read_item("deneb", "cygnus"));
+  EXPECT_EQ(read["magnitude"], 1.25);
+  read["magnitude"] = 1.21;
+  EXPECT_EQ(
+      stars.replace_item("deneb", read, {.if_match = read["_etag"].get<std::string>()}).status,
+      200);
+  EXPECT_EQ(stars.upsert_item(nlohmann::json{{"id", "sadr"}, {"pk", "cygnus"}}, "cygnus").status,
+            201);
+  stars.patch_item("sadr",
+                   {{PatchOperation::set("/seen", nlohmann::json{{"who", "ann"}}),
+                     PatchOperation::add("/name", nlohmann::json("Sadr"))}},
+                   "cygnus");
+  EXPECT_TRUE(stars
+                  .execute_batch({ItemOperation::upsert(deneb),
+                                  ItemOperation::replace("sadr", read_of(stars, "sadr"))},
+                                 "cygnus")
+                  .ok());
+
+  const client::Query query("SELECT VALUE c.id FROM c WHERE c.name = @name AND c.seen.who = @who",
+                            {{"@name", nlohmann::json("Sadr")}, {"@who", nlohmann::json("ann")}});
+  auto pages = stars.query_items(query);
+  std::vector<std::string> found;
+  pages.for_each([&](const client::ItemPage& page) {
+    for (const auto& id : client::to_json(page)) found.push_back(id);
+  });
+  EXPECT_THAT(found, ElementsAre("sadr"));
+}
+
+TEST_F(DocumentsTest, TheKeyIsTakenFromTheDocument) {
+  const auto stars = make_container("stars", 3);
+  for (const char* key : {R"("cygnus")", "7", "null", "true", "0.5"}) {
+    const std::string document = std::string(R"({"id":"a","pk":)") + key + "}";
+    EXPECT_EQ(stars.create_item(document).status, 201) << key;
+    EXPECT_EQ(stars.upsert_item(document).status, 200) << key;
+    EXPECT_EQ(stars.replace_item("a", document).status, 200) << key;
+    EXPECT_EQ(stars.read_item("a", PartitionKey::from_json(std::string("[") + key + "]")).status,
+              200);
+  }
+  EXPECT_EQ(stars.create_item(R"({"id":"none"})").status, 201);
+  EXPECT_EQ(stars.read_item("none", PartitionKey::none()).status, 200);
+
+  const auto orders = make_container("orders", 1, {"/tenant", "/address/city"});
+  orders.create_item(R"({"id":"1","tenant":"t","address":{"city":"Ulm"}})");
+  EXPECT_EQ(orders.read_item("1", PartitionKey("t").append("Ulm")).status, 200);
+
+  std::vector<ItemOperation> many;
+  for (int i = 0; i < 50; ++i) {
+    many.push_back(ItemOperation::create(nlohmann::json{{"id", std::to_string(i)}, {"pk", i}}));
+  }
+  EXPECT_EQ(stars.execute_bulk(many).failed(), 0u);
+  EXPECT_EQ(stars.read_item("49", 49).status, 200);
+}
+
+TEST_F(DocumentsTest, AContainerOfTheSameNameMayHaveAnotherKey) {
+  const auto stars = make_container("stars");
+  EXPECT_EQ(stars.create_item(R"({"id":"a","pk":"k","other":"o"})").status, 201);
+  stars.remove();
+  make_container("stars", 1, {"/other"});
+  EXPECT_EQ(stars.create_item(R"({"id":"a","pk":"k","other":"o"})").status, 201);
+  EXPECT_EQ(stars.read_item("a", "o").status, 200);
 }
 
 }  // namespace
