@@ -21,21 +21,15 @@
 namespace orrery::api {
 namespace {
 
-/// A page that has something in it ends then.
-constexpr std::chrono::milliseconds kPageTimeMax{1000};
-/// One that has nothing in it goes on for longer: not all clients know what to do with it. But
-/// before they lose their patience.
+/// A page that has nothing in it when its time is up waits for its turn to go on: not all clients
+/// know what to do with it. But not for longer than they have patience.
 constexpr std::chrono::seconds kEmptyPageTimeMax{20};
+/// So long the changes that are left are counted.
+constexpr std::chrono::seconds kLagTimeMax{20};
 /// A page that is at least so full is likely to be followed by another.
 constexpr std::size_t kFullPageBytes = 1 << 20;
 /// How often a request looks its container up again because ranges have changed meanwhile.
 constexpr int kAttemptsMax = 4;
-
-void set_deadlines(feed::PageRequest& page) {
-  const auto now = std::chrono::steady_clock::now();
-  page.deadline = now + kPageTimeMax;
-  page.empty_deadline = now + kEmptyPageTimeMax;
-}
 
 /// Up to which second everything is in this page or an earlier one. Nothing below a merge, where
 /// times do not rise with positions.
@@ -90,8 +84,8 @@ std::string ahead_key(const catalog::Container& container, const catalog::Range&
 }
 
 Result<FeedPage> read_feed_page(const Services& services, const catalog::Range& range,
-                                feed::PageRequest page, std::string opening) {
-  set_deadlines(page);
+                                feed::PageRequest page, std::string opening, WorkBudget& work) {
+  page.work = &work;
   const UnixSeconds now = services.clock.unix_seconds();
   FeedPage read;
   // Before the snapshot: what is read is at least as new as what this says.
@@ -117,14 +111,15 @@ std::optional<ReadOn::Next> next_page(const Services& services,
   page.after = change.position;
   std::string key = ahead_key(*container, range, page);
   return ReadOn::Next{std::move(key), [&services, container, &range, page = std::move(page)] {
-                        return read_feed_page(services, range, page, open_body(*container));
+                        WorkBudget work(page_limits(services.page_time_max));
+                        return read_feed_page(services, range, page, open_body(*container), work);
                       }};
 }
 
 Result<ChangeFeedAnswer> read_range(const Services& services,
                                     const catalog::ContainerPtr& container,
-                                    const ChangeFeedRequest& request,
-                                    const feed::PageRequest& page) {
+                                    const ChangeFeedRequest& request, const feed::PageRequest& page,
+                                    WorkBudget& work) {
   const catalog::Range& range = *request.range;
   const bool hurried = is_hurried(page);
   std::optional<FeedPage> ready;
@@ -132,7 +127,7 @@ Result<ChangeFeedAnswer> read_range(const Services& services,
   if (ready) {
     ready->ahead->page_taken();
   } else {
-    ORRERY_TRY(ready, read_feed_page(services, range, page, open_body(*container)));
+    ORRERY_TRY(ready, read_feed_page(services, range, page, open_body(*container), work));
     if (hurried) {
       std::make_shared<ReadOn>(services.page_ahead, services.scans, container,
                                [&services, container, &range, page](const FeedPage& read) {
@@ -145,16 +140,16 @@ Result<ChangeFeedAnswer> read_range(const Services& services,
 }
 
 Result<ChangeFeedAnswer> find_time(const Services& services, const catalog::ContainerPtr& container,
-                                   const ChangeFeedRequest& request) {
+                                   const ChangeFeedRequest& request, WorkBudget& work) {
   feed::PageRequest page = request.page;
-  set_deadlines(page);
+  page.work = &work;
   partition::Partition& partition = *request.range->partition;
   const UnixSeconds resolved = partition.resolved(services.clock.unix_seconds());
   ORRERY_TRY(const auto found, services.feed.find_time(partition, page, *request.since));
   if (found.found && request.since_with_items) {
     page.after = found.position;
     page.newer_than = request.since;
-    ORRERY_TRY(auto answer, read_range(services, container, request, page));
+    ORRERY_TRY(auto answer, read_range(services, container, request, page, work));
     answer.applied_representation = true;
     return answer;
   }
@@ -173,9 +168,9 @@ Result<ChangeFeedAnswer> find_time(const Services& services, const catalog::Cont
 // ── the whole container ──────────────────────────────────────────────────────────────────────────
 
 Result<ChangeFeedAnswer> read_whole(const Services& services, const catalog::Container& container,
-                                    const ChangeFeedRequest& request) {
+                                    const ChangeFeedRequest& request, WorkBudget& work) {
   feed::PageRequest page = request.page;
-  set_deadlines(page);
+  page.work = &work;
   std::vector<feed::ContainerRange> ranges;
   const UnixSeconds now = services.clock.unix_seconds();
   UnixSeconds resolved = now;
@@ -240,9 +235,9 @@ void add_heads(http::Response& response, const Context& context, const ChangeFee
 // ── how much is left ─────────────────────────────────────────────────────────────────────────────
 
 Result<feed::ContainerLag> count_lag(const Services& services, const catalog::Container& container,
-                                     const ChangeFeedRequest& request) {
+                                     const ChangeFeedRequest& request, WorkBudget& work) {
   feed::PageRequest page = request.page;
-  set_deadlines(page);
+  page.work = &work;
   const bool now = request.start.kind == feed::Start::Kind::Now;
   if (request.range != nullptr) {
     const partition::Partition& partition = *request.range->partition;
@@ -319,12 +314,12 @@ std::optional<ChangeFeedAnswer> answer_from_memory(const Services& services,
 
 Result<ChangeFeedAnswer> read_change_feed(const Services& services,
                                           const catalog::ContainerPtr& container,
-                                          const ChangeFeedRequest& request) {
-  if (request.range == nullptr) return read_whole(services, *container, request);
-  if (request.since) return find_time(services, container, request);
+                                          const ChangeFeedRequest& request, WorkBudget& work) {
+  if (request.range == nullptr) return read_whole(services, *container, request, work);
+  if (request.since) return find_time(services, container, request, work);
   feed::PageRequest page = request.page;
   if (request.start.kind == feed::Start::Kind::Now) page.after = request.range->partition->head();
-  return read_range(services, container, request, page);
+  return read_range(services, container, request, page, work);
 }
 
 http::Response change_feed_reply(Context& context, const ChangeFeedRequest& request,
@@ -355,6 +350,30 @@ bool is_at_tail(const ChangeFeedRequest& request) {
   return head.value - std::min(head.value, request.page.after.value) <= kTailLsns;
 }
 
+/// A page with something in it, if there is one within the patience of clients. Between two looks
+/// for it others have their turn.
+Async<ChangeFeedAnswer> read_in_turns(const Services& services, const Context& context,
+                                      ChangeFeedRequest& request) {
+  const Cancellation cancellation = when_client_leaves(context);
+  const auto patience = std::chrono::steady_clock::now() + kEmptyPageTimeMax;
+  const auto lane = services.scans.lane(client_of(context));
+  bool applied_representation = false;
+  while (true) {
+    ORRERY_CO_TRY(auto answer, co_await run_blocking(lane, [&] {
+                    WorkBudget work(page_limits(services.page_time_max), cancellation);
+                    return read_change_feed(services, context.container, request, work);
+                  }));
+    applied_representation |= answer.applied_representation;
+    const bool is_position_only = request.since && !request.since_with_items;
+    if (answer.count > 0 || answer.not_modified() || is_position_only ||
+        std::chrono::steady_clock::now() > patience) {
+      answer.applied_representation = applied_representation;
+      co_return answer;
+    }
+    go_on_from(request, answer.etag);
+  }
+}
+
 /// One page, and if there is none, the next one that comes within `wait`.
 Async<http::Response> answer_page(Services& services, Context& context, ChangeFeedRequest& request,
                                   std::optional<std::chrono::seconds> wait,
@@ -363,9 +382,7 @@ Async<http::Response> answer_page(Services& services, Context& context, ChangeFe
   if (!answer && is_at_tail(request)) {
     ORRERY_CO_TRY(answer, co_await read_shared(services, context, request));
   } else if (!answer) {
-    ORRERY_CO_TRY(answer, co_await run_blocking(services.scans, [&] {
-                    return read_change_feed(services, context.container, request);
-                  }));
+    ORRERY_CO_TRY(answer, co_await read_in_turns(services, context, request));
   }
   bool waited = true;
   if (wait && answer->not_modified()) {
@@ -407,8 +424,14 @@ Async<http::Response> change_feed_lag(Services& services, Context& context) {
     context.range = nullptr;
     ORRERY_CO_TRY(find_container(services, context, ErrorCode::OwnerNotFound));
     ORRERY_CO_TRY(auto request, parse_change_feed(services, context));
-    auto lag = co_await run_blocking(
-        services.scans, [&] { return count_lag(services, *context.container, request); });
+    const Cancellation cancellation = when_client_leaves(context);
+    const auto lane = services.scans.lane(client_of(context));
+    auto lag = co_await run_blocking(lane, [&] {
+      WorkLimits limits = page_limits(services.page_time_max);
+      limits.deadline = std::chrono::steady_clock::now() + kLagTimeMax;
+      WorkBudget work(limits, cancellation);
+      return count_lag(services, *context.container, request, work);
+    });
     if (lag) co_return lag_reply(context, request, *lag);
     if (attempt == kAttemptsMax || !ranges_changed(services, context, lag.error())) {
       co_return Error(lag.error());

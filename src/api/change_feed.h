@@ -65,11 +65,12 @@ struct ChangeFeedAnswer {
 /// blocks.
 std::optional<ChangeFeedAnswer> answer_from_memory(const Services& services,
                                                    const ChangeFeedRequest& request);
-/// Reads one page, or finds the position of a time. Blocks. Errors as feed::Reader::read;
-/// RangeGone when the container's ranges have changed since it was looked up: look it up again.
+/// Reads one page, or finds the position of a time, until the budget is over. Blocks. Errors as
+/// feed::Reader::read; RangeGone when the container's ranges have changed since it was looked up:
+/// look it up again.
 Result<ChangeFeedAnswer> read_change_feed(const Services& services,
                                           const catalog::ContainerPtr& container,
-                                          const ChangeFeedRequest& request);
+                                          const ChangeFeedRequest& request, WorkBudget& work);
 /// With all headers that clients read. Sets the context's charge.
 http::Response change_feed_reply(Context& context, const ChangeFeedRequest& request,
                                  ChangeFeedAnswer answer);

@@ -212,7 +212,8 @@ TEST_F(ChangeFeedTest, WhoIsUpToDateIsToldByTheStatusWithAllHeaders) {
   Context context = request.context(single);
   auto parsed = parse_change_feed(*services, context);
   ASSERT_TRUE(parsed);
-  auto answer = read_change_feed(*services, single, *parsed);
+  WorkBudget work;
+  auto answer = read_change_feed(*services, single, *parsed, work);
   ASSERT_TRUE(answer) << answer.error().message();
   EXPECT_TRUE(answer->not_modified());
   EXPECT_EQ(answer->etag, "\"1\"");

@@ -1,6 +1,8 @@
 #include "api/context.h"
 
+#include <atomic>
 #include <charconv>
+#include <memory>
 
 #include <fmt/format.h>
 
@@ -15,6 +17,19 @@ Result<bool> Context::flag(HeaderName name) const {
   if (value == "1" || equal_ignoring_case(value, "true")) return true;
   return Error(ErrorCode::BadRequest,
                fmt::format("The header {} must be true or false, not '{}'.", name.text, value));
+}
+
+ClientId client_of(const Context& context) {
+  const std::uint64_t key = context.access == Access::ReadOnly ? 1 : 2;
+  return {.client = context.request.peer << 2 | key,
+          .connection = reinterpret_cast<std::uintptr_t>(context.request.client)};
+}
+
+Cancellation when_client_leaves(const Context& context) {
+  if (context.request.client == nullptr) return nullptr;
+  auto gone = std::make_shared<std::atomic<bool>>(false);
+  context.request.client->when_gone([gone] { gone->store(true, std::memory_order_relaxed); });
+  return gone;
 }
 
 Result<std::optional<std::uint32_t>> page_size(const Context& context, std::uint32_t absent) {

@@ -8,7 +8,9 @@
 #include <string_view>
 
 #include "api/charge.h"
+#include "base/background_pool.h"
 #include "base/result.h"
+#include "base/work_budget.h"
 #include "catalog/resources.h"
 #include "http/message.h"
 #include "protocol/resource_path.h"
@@ -42,6 +44,14 @@ struct Context {
   /// "true" in any case. BadRequest, naming the header, for anything else but "false" or nothing.
   Result<bool> flag(HeaderName name) const;
 };
+
+/// Whom the threads that work for the request are counted for: all who come from one address with
+/// the same kind of key are one client.
+ClientId client_of(const Context& context);
+
+/// What tells those who work for this request elsewhere that its client has gone. For its event
+/// loop. Null where no client can leave.
+Cancellation when_client_leaves(const Context& context);
 
 /// x-ms-max-item-count: `absent` when absent or 0, nothing for -1 (no bound by count). BadRequest
 /// for the rest.

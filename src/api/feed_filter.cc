@@ -28,17 +28,17 @@ class FeedFilter final : public feed::ItemFilter {
              std::optional<query::Projection> shown)
       : alias_count_(alias_count), wanted_(std::move(wanted)), shown_(std::move(shown)) {}
 
-  Result<Decision> decide(std::string_view current, std::string_view previous,
-                          std::string& instead) const override {
+  Result<Decision> decide(std::string_view current, std::string_view previous, std::string& instead,
+                          WorkBudget& work) const override {
     const std::array<json::Value, 2> documents = {value_of(current.empty() ? "{}" : current),
                                                   value_of(previous)};
     const std::span<const json::Value> named(documents.data(), alias_count_);
     if (wanted_) {
-      ORRERY_TRY(const bool is_wanted, wanted_->is_true_of(named));
+      ORRERY_TRY(const bool is_wanted, wanted_->is_true_of(named, &work));
       if (!is_wanted) return Decision::Skip;
     }
     if (!shown_ || shown_->is_star()) return Decision::Keep;
-    ORRERY_TRY(const bool is_made, shown_->show(instead, named));
+    ORRERY_TRY(const bool is_made, shown_->show(instead, named, &work));
     // What would be larger than a page is not made; the item is shown whole, rather than lost.
     return is_made ? Decision::Replace : Decision::Keep;
   }

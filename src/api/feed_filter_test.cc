@@ -33,7 +33,8 @@ class FeedFilterTest : public testing::Test {
   static std::string shown(const feed::ItemFilter& filter, std::string_view current,
                            std::string_view previous = "") {
     std::string instead;
-    const auto decision = filter.decide(current, previous, instead);
+    WorkBudget work;
+    const auto decision = filter.decide(current, previous, instead, work);
     if (!decision) return decision.error().message();
     switch (*decision) {
       case Decision::Skip:

@@ -120,6 +120,12 @@ std::vector<Lsn> heads_now(const catalog::Container& container, const ChangeFeed
   return heads;
 }
 
+std::optional<BackgroundPool::Lane> lane_of(const Services& services, const Context& context,
+                                            const ChangeFeedRequest& request) {
+  if (request.page.filter == nullptr) return std::nullopt;
+  return services.scans.lane(client_of(context));
+}
+
 Async<ChangeFeedAnswer> read_shared(Services& services, const Context& context,
                                     const ChangeFeedRequest& request) {
   const auto& container = *context.container;
@@ -134,14 +140,18 @@ Async<ChangeFeedAnswer> read_shared(Services& services, const Context& context,
   const UnixSeconds now = passes ? request.page.now : 0;
   auto key = fmt::format("page {} {}\n{}", etag, now, shape_of(context, request));
   const auto moment = moment_of(heads_now(container, request));
-  ORRERY_CO_TRY(const auto shared,
-                co_await services.push.tail.get<ChangeFeedAnswer>(
-                    std::move(key), moment, [&]() -> Result<feed::TailRead> {
-                      ORRERY_TRY(auto read, read_change_feed(services, context.container, request));
-                      auto answer = std::make_shared<ChangeFeedAnswer>(std::move(read));
-                      return feed::TailRead{moment_of(answer->heads), answer->body.size(),
-                                            std::move(answer)};
-                    }));
+  const auto lane = lane_of(services, context, request);
+  ORRERY_CO_TRY(
+      const auto shared,
+      co_await services.push.tail.get<ChangeFeedAnswer>(
+          std::move(key), moment,
+          [&]() -> Result<feed::TailRead> {
+            WorkBudget work(page_limits(services.page_time_max));
+            ORRERY_TRY(auto read, read_change_feed(services, context.container, request, work));
+            auto answer = std::make_shared<ChangeFeedAnswer>(std::move(read));
+            return feed::TailRead{moment_of(answer->heads), answer->body.size(), std::move(answer)};
+          },
+          lane ? &*lane : nullptr));
   ChangeFeedAnswer answer;
   answer.shared_body = http::SharedText(shared, &shared->body);
   answer.count = shared->count;

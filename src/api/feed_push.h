@@ -60,6 +60,11 @@ std::string shape_of(const Context& context, const ChangeFeedRequest& request);
 std::uint64_t moment_of(const std::vector<Lsn>& heads);
 std::vector<Lsn> heads_now(const catalog::Container& container, const ChangeFeedRequest& request);
 
+/// Where such a request is read at the end of the log: with a filter, which may take long, among
+/// those that take long. Nothing: where tail reads are.
+std::optional<BackgroundPool::Lane> lane_of(const Services& services, const Context& context,
+                                            const ChangeFeedRequest& request);
+
 /// As read_change_feed, but shared with others who ask for the same at this moment.
 Async<ChangeFeedAnswer> read_shared(Services& services, const Context& context,
                                     const ChangeFeedRequest& request);

@@ -33,8 +33,7 @@ using std::chrono::steady_clock;
 
 /// What is made, and held for a slow reader, at a time. A transaction is sent whole all the same.
 constexpr std::size_t kPieceBytesMax = 128 * 1024;
-/// A search for something that matches gives a sign of life after this.
-constexpr std::chrono::seconds kSearchTimeMax{5};
+/// A piece ends after this, with or without something in it.
 constexpr std::chrono::milliseconds kPieceTimeMax{200};
 
 std::string_view without_quotes(std::string_view etag) {
@@ -196,7 +195,8 @@ Async<> FeedStream::begin() {
     auto found = answer_from_memory(services_, request_);
     if (!found) {
       ORRERY_CO_TRY(found, co_await run_blocking(services_.blocking, [this] {
-                      return read_change_feed(services_, context_.container, request_);
+                      WorkBudget work(page_limits(services_.page_time_max));
+                      return read_change_feed(services_, context_.container, request_, work);
                     }));
     }
     etag_ = found->etag;
@@ -239,13 +239,16 @@ Async<> FeedStream::read() {
   const bool expiring = context_.container->rules.default_ttl.has_value();
   auto key = fmt::format("{} {} {}\n{}", content_type(), etag_, expiring ? now : 0, shape_);
   const auto moment = moment_of(heads_now(*context_.container, request_));
+  const auto lane = lane_of(services_, context_, request_);
   ORRERY_CO_TRY(piece_, co_await push.tail.get<Piece>(
-                            std::move(key), moment, [this]() -> Result<feed::TailRead> {
+                            std::move(key), moment,
+                            [this]() -> Result<feed::TailRead> {
                               ORRERY_TRY(auto made, read_piece());
                               auto piece = std::make_shared<Piece>(std::move(made));
                               const auto size = piece->text.size();
                               return feed::TailRead{moment_of(piece->heads), size, piece};
-                            }));
+                            },
+                            lane ? &*lane : nullptr));
   etag_ = piece_->etag;
   seen_ = piece_->heads;
   more_ = !piece_->caught_up;
@@ -263,12 +266,13 @@ Result<Piece> FeedStream::read_piece() const {
   if (!container) return Error(ErrorCode::RangeGone, "The container was deleted.");
   auto page = request_.page;
   page.container.default_ttl = container->rules.default_ttl;
-  const auto now = steady_clock::now();
-  page.deadline = now + kPieceTimeMax;
-  page.empty_deadline = now + kSearchTimeMax;
+  WorkLimits limits = page_limits(services_.page_time_max);
+  limits.deadline = std::min(limits.deadline, steady_clock::now() + kPieceTimeMax);
+  WorkBudget work(limits);
+  page.work = &work;
   if (request_.range != nullptr) return read_range_piece(std::move(page), *container);
 
-  ORRERY_TRY(auto answer, read_change_feed(services_, context_.container, request_));
+  ORRERY_TRY(auto answer, read_change_feed(services_, context_.container, request_, work));
   Piece piece;
   piece.etag = answer.etag;
   piece.heads = std::move(answer.heads);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
@@ -10,6 +11,7 @@
 
 #include "api/document_request.h"
 #include "api/query_request.h"
+#include "base/work_budget.h"
 #include "json/patch.h"
 #include "json/value.h"
 #include "protocol/resource_body.h"
@@ -17,6 +19,9 @@
 
 namespace orrery::api {
 namespace {
+
+/// A condition is asked by the writer of its partition, which nobody else can use meanwhile.
+constexpr std::chrono::milliseconds kConditionTimeMax{100};
 
 /// Of a document without its system properties, as a client could send it.
 constexpr std::size_t kDocumentBytesMax = 2 << 20;
@@ -58,7 +63,8 @@ class DocumentPatch {
   Result<partition::NewVersion> apply(std::string_view text) const {
     json::Value document = json::Value::of_checked(text);
     if (condition_) {
-      ORRERY_TRY(const bool holds, condition_->is_true_of(document));
+      WorkBudget work({.total_time_max = kConditionTimeMax});
+      ORRERY_TRY(const bool holds, condition_->is_true_of(document, &work));
       if (!holds) {
         return Error(ErrorCode::PreconditionFailed,
                      "One of the specified pre-condition is not met. The condition of the patch "

@@ -1,13 +1,14 @@
 // Queries over documents, and query plans.
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <memory>
 #include <set>
-#include <thread>
 #include <utility>
 
 #include <fmt/format.h>
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/this_coro.hpp>
 
 #include "api/addressing.h"
 #include "api/document_request.h"
@@ -29,6 +30,9 @@ namespace {
 constexpr std::uint32_t kPageDefault = 1000;
 /// Longer texts, and lists of parameters, are understood by another thread.
 constexpr std::size_t kBodyBytesMaxOnLoop = 16 << 10;
+/// A query that seemed to be short and is not is begun anew with those that are long: threads for
+/// the others are few.
+constexpr std::chrono::milliseconds kShortTimeMax{20};
 constexpr std::chrono::seconds kIndexWaitMax{60};
 constexpr std::chrono::milliseconds kIndexWaitStep{5};
 
@@ -130,14 +134,6 @@ Result<FeedScope> query_scope(Context& context, const catalog::Container& contai
   return feed_scope(context, container);
 }
 
-/// Tells a query that runs elsewhere when its client has gone. For an event loop.
-std::function<bool()> when_client_leaves(Context& context) {
-  if (context.request.client == nullptr) return [] { return false; };
-  auto gone = std::make_shared<std::atomic<bool>>(false);
-  context.request.client->when_gone([gone] { gone->store(true, std::memory_order_relaxed); });
-  return [gone] { return gone->load(std::memory_order_relaxed); };
-}
-
 Result<QueryJob> make_job(Context& context, const catalog::ContainerPtr& container,
                           const QueryBody& body, const Understood& understood) {
   const auto& query = understood.query;
@@ -154,6 +150,7 @@ Result<QueryJob> make_job(Context& context, const catalog::ContainerPtr& contain
   ORRERY_TRY(job.from, query_position(context, *query, &container->rid));
   ORRERY_TRY(job.resume_filter, resume_position(body.resume_filter, *query));
   job.access = query::access_of(*query);
+  job.client = client_of(context).client;
   for (const HeaderName name : {headers::kPartitionKey, headers::kPartitionKeyRangeId,
                                 headers::kStartEpk, headers::kEndEpk}) {
     job.target.append(context.header(name)).push_back('\n');
@@ -283,24 +280,27 @@ Result<> check_room(const QueryJob& job) {
   return {};
 }
 
-/// x-orrery-query-access: index. Waits until what would help the query has been built. Blocks.
-Result<> wait_for_indexes(const Services& services, const QueryJob& job,
-                          const std::function<bool()>& is_cancelled) {
+/// x-orrery-query-access: index. Waits until what would help the query has been built.
+Async<> wait_for_indexes(const Services& services, const QueryJob& job,
+                         const Cancellation& cancellation) {
   const auto helpful = helpful_indexes(job.access, job.container->definition);
-  if (helpful.empty() || services.index_keeper == nullptr) return {};
+  if (helpful.empty() || services.index_keeper == nullptr) co_return Result<>();
+  asio::steady_timer timer(co_await asio::this_coro::executor);
   services.index_keeper->want(job.container->rid, texts_of(helpful));
   const auto deadline = Clock::now() + kIndexWaitMax;
   while (!index_state(job).is_ready()) {
-    ORRERY_TRY(check_room(job));
-    if (is_cancelled() || Clock::now() > deadline) {
-      return Error(ErrorCode::Unavailable,
-                   "The indexes that the query wants are not built yet: ask again, or leave out "
-                   "x-orrery-query-access.");
+    ORRERY_CO_TRY(check_room(job));
+    const bool is_cancelled = cancellation && cancellation->load(std::memory_order_relaxed);
+    if (is_cancelled || Clock::now() > deadline) {
+      co_return Error(ErrorCode::Unavailable,
+                      "The indexes that the query wants are not built yet: ask again, or leave out "
+                      "x-orrery-query-access.");
     }
-    for (const catalog::Range* range : job.scope.ranges) ORRERY_TRY(check_in_place(*range));
-    std::this_thread::sleep_for(kIndexWaitStep);
+    for (const catalog::Range* range : job.scope.ranges) ORRERY_CO_TRY(check_in_place(*range));
+    timer.expires_after(kIndexWaitStep);
+    co_await timer.async_wait(asio::as_tuple(asio::use_awaitable));
   }
-  return {};
+  co_return Result<>();
 }
 
 /// As the service's gateway answers queries that it does not merge: old clients take the plan from
@@ -443,18 +443,34 @@ Result<std::string> make_plan(const Context& context, const catalog::Container& 
 /// The page, by another thread.
 Async<QueryPage> page_elsewhere(const Services& services, Context& context, const QueryJob& job,
                                 const query::Settings& settings, bool is_short) {
-  const auto is_cancelled = when_client_leaves(context);
-  const auto run = [&]() -> Result<QueryPage> {
-    if (job.choice == AccessChoice::Index) {
-      ORRERY_TRY(wait_for_indexes(services, job, is_cancelled));
-    }
+  const Cancellation cancellation = when_client_leaves(context);
+  const auto run = [&](WorkBudget& work) {
     return job.query->shape() == query::PreparedQuery::Shape::Ranked
-               ? run_ranked_page(services, job, settings, is_cancelled)
-               : run_query_page(services, job, is_cancelled);
+               ? run_ranked_page(services, job, settings, work)
+               : run_query_page(services, job, work);
   };
+  if (job.choice == AccessChoice::Index) {
+    ORRERY_CO_TRY(co_await wait_for_indexes(services, job, cancellation));
+  }
+  if (is_short && job.from.suspended == 0 && services.short_queries != nullptr) {
+    bool is_given_up = false;
+    const auto lane = services.short_queries->lane(client_of(context));
+    auto page = co_await run_blocking(lane, [&] {
+      WorkLimits limits = page_limits(services.page_time_max);
+      limits.total_time_max = kShortTimeMax;
+      WorkBudget work(limits, cancellation);
+      auto made = run(work);
+      is_given_up = work.stop() == WorkBudget::Stop::TotalTime;
+      return made;
+    });
+    if (!is_given_up) co_return page;
+  }
   // Long ones give way to writers, and to those that are not long.
-  if (is_short) co_return co_await run_blocking(services.blocking, run);
-  co_return co_await run_blocking(services.scans, run);
+  const auto lane = services.scans.lane(client_of(context));
+  co_return co_await run_blocking(lane, [&] {
+    WorkBudget work(page_limits(services.page_time_max), cancellation);
+    return run(work);
+  });
 }
 
 }  // namespace
@@ -468,7 +484,8 @@ Async<http::Response> query(Services& services, Context& context) {
   std::optional<Ready> ready;
   const auto make = [&] { return make_ready(services, context, container, settings); };
   if (is_long) {
-    ORRERY_CO_TRY(ready, co_await run_blocking(services.scans, make));
+    const auto lane = services.scans.lane(client_of(context));
+    ORRERY_CO_TRY(ready, co_await run_blocking(lane, make));
   } else {
     ORRERY_CO_TRY(ready, make());
   }
@@ -493,7 +510,8 @@ Async<http::Response> query_plan(Services& services, Context& context) {
   const auto make = [&] { return make_plan(context, *container); };
   std::string plan;
   if (has_long_body(context)) {
-    ORRERY_CO_TRY(plan, co_await run_blocking(services.scans, make));
+    const auto lane = services.scans.lane(client_of(context));
+    ORRERY_CO_TRY(plan, co_await run_blocking(lane, make));
   } else {
     ORRERY_CO_TRY(plan, make());
   }

@@ -49,6 +49,9 @@ constexpr std::size_t kCountedEntriesMax = 100'000;
 /// Ids that are looked up one by one.
 constexpr std::size_t kIdsMax = 100;
 
+/// After so many documents in a row that are not of the scope there is a pause.
+constexpr std::size_t kSkippedMax = 256;
+
 Error too_many_entries() {
   return {ErrorCode::Unavailable, "more entries than the query may look at"};
 }
@@ -60,10 +63,14 @@ class CursorWalk final : public DocumentWalk {
       : cursor_(std::move(cursor)), is_in_order_(is_in_order), report_(std::move(report)) {}
 
   bool next() override {
-    const bool found = cursor_.next();
+    std::size_t skipped = 0;
+    bool found = cursor_.step();
+    while (found && !cursor_.passes() && ++skipped < kSkippedMax) found = cursor_.step();
+    is_pause_ = skipped == kSkippedMax;
     report_.documents_read = cursor_.looked_at();
     return found;
   }
+  bool is_pause() const override { return is_pause_; }
   std::string_view text() const override { return cursor_.text(); }
   DocumentNumber number() const override { return cursor_.number(); }
   bool is_in_order() const override { return is_in_order_; }
@@ -72,6 +79,7 @@ class CursorWalk final : public DocumentWalk {
 
  private:
   DocumentCursor cursor_;
+  bool is_pause_ = false;
   bool is_in_order_;
   WalkReport report_;
 };
@@ -93,14 +101,17 @@ class OrderedWalk final : public DocumentWalk {
   }
 
   bool next() override {
-    while (true) {
+    for (std::size_t skipped = 0;; ++skipped) {
       if (next_ == versions_.size() && !read_batch()) return false;
       place_ = next_++;
       ++report_.entries_read;
       ++report_.documents_read;
-      if (filter_.passes(versions_[place_])) return true;
+      const bool passes = filter_.passes(versions_[place_]);
+      is_pause_ = !passes && skipped == kSkippedMax;
+      if (passes || is_pause_) return true;
     }
   }
+  bool is_pause() const override { return is_pause_; }
   std::string_view text() const override { return versions_[place_].text; }
   DocumentNumber number() const override { return versions_[place_].header.number; }
   bool is_in_order() const override { return are_in_order_[place_]; }
@@ -148,6 +159,7 @@ class OrderedWalk final : public DocumentWalk {
   std::vector<bool> are_in_order_;
   std::size_t place_ = 0;  // In the batch.
   std::size_t next_ = 0;
+  bool is_pause_ = false;
   WalkReport report_;
   Result<> status_;
 };

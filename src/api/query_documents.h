@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "base/work_budget.h"
 #include "catalog/range_map.h"
 #include "partition/scan.h"
 #include "protocol/container_definition.h"
@@ -49,6 +50,8 @@ struct WalkScope {
   bool only_counts = false;
   /// Who may read ahead for a scan; null: nobody.
   const ReadAhead* ahead = nullptr;
+  /// For what is done while the walk is opened; null: without a bound.
+  WorkBudget* work = nullptr;
 };
 
 /// How documents were found, for metrics and explanations.

@@ -34,17 +34,10 @@ constexpr double kRankOffset = 60;
 /// About what a document costs in a map while its scores are compared, besides these.
 constexpr std::size_t kFoundBytes = 144;
 
-/// A query within this one is not laid aside: it ends, or its client goes.
-constexpr std::chrono::hours kPartTimeMax{24};
-
 Error too_much_memory() {
   return Error(ErrorCode::RequestTooLarge,
                "The query needs more memory than a request may have: ORDER BY RANK has too many "
                "documents to compare. Filter more, or ask for fewer with TOP.");
-}
-
-Error cancelled() {
-  return Error(ErrorCode::Unavailable, "The client has gone: the query was given up.");
 }
 
 /// What a ranking that is kept was for. Other queries that are laid aside have no such keys.
@@ -64,31 +57,28 @@ class Ranking final : public SuspendedQuery {
  public:
   Ranking(const Services& services, const QueryJob& job) : services_(services), job_(job) {}
 
-  /// Comes before all pages.
-  Result<> rank(const query::Settings& settings, const std::function<bool()>& is_cancelled) {
-    // Heads before the documents: what is read is at least as new as what the token says.
-    for (const catalog::Range* range : job_.scope.ranges) {
-      heads_.emplace_back(range, range->partition->head());
+  /// Comes before all pages. False when the budget was over before that was done: it goes on with
+  /// another.
+  Result<bool> rank(const query::Settings& settings, WorkBudget& work) {
+    while (stage_ != Stage::Ranked) {
+      if (stage_ == Stage::New) {
+        ORRERY_TRY(begin(settings));
+        continue;
+      }
+      ORRERY_TRY(const bool is_done, stage_ == Stage::Statistics ? read_statistics(settings, work)
+                                                                 : read_component(settings, work));
+      if (!is_done) return false;
     }
-    ORRERY_TRY(const auto tree, query::Parser(job_.query->text()).parse_query());
-    ORRERY_TRY(plan_, query::make_rank_plan(*tree, job_.query->text(), job_.query->parameters()));
-    ORRERY_TRY(const auto score_queries,
-               query::make_score_queries(*tree, job_.query->text(), job_.query->parameters()));
-    ORRERY_TRY(const auto statistics, read_statistics(settings, is_cancelled));
-    for (const auto& component : plan_.components) {
-      ORRERY_TRY(auto query,
-                 prepare(query::with_statistics(component.query, statistics), settings));
-      queries_.push_back(std::move(query));
-    }
-    for (std::size_t i = 0; i < score_queries.size(); ++i) {
-      ORRERY_TRY(auto query,
-                 prepare(query::with_statistics(score_queries[i], statistics), settings));
-      ORRERY_TRY(run_component(i, std::move(query), is_cancelled));
-      // It has found all that there are, with all of their scores.
-      if (!plan_.take) break;
-    }
-    fuse();
-    return {};
+    return true;
+  }
+
+  /// In place of the first page, which is not ready.
+  QueryPage empty_page() const {
+    QueryPage page;
+    page.heads = heads_;
+    page.next = QueryPosition{};
+    page.next->query = job_.query->hash();
+    return page;
   }
 
   /// False when the container has changed since then: its ranges may be others now.
@@ -97,34 +87,42 @@ class Ranking final : public SuspendedQuery {
   }
 
   /// Of the job only where the page begins and ends matters.
-  Result<QueryPage> page(const QueryJob& job, const std::function<bool()>& is_cancelled) {
+  Result<QueryPage> page(const QueryJob& job, WorkBudget& work) {
     QueryPage page;
     page.heads = heads_;
     page.stats.documents = found_count_;
     ORRERY_TRY(const auto snapshot, services_.store.snapshot());
     for (const catalog::Range* range : job_.scope.ranges) ORRERY_TRY(check_in_place(*range));
     const std::uint64_t begin = plan_.skip.value_or(0) + job.from.rows.emitted;
-    while (begin + page.count < end()) {
-      if (page.count >= job.limits.rows_max) return with_next(std::move(page), job);
-      if (is_cancelled()) return cancelled();
-      const auto ranked = ranked_.begin() + static_cast<std::ptrdiff_t>(begin + page.count);
-      ORRERY_TRY(const auto payload, payload_of(*ranked, snapshot));
+    std::uint64_t gone = 0;
+    bool is_full = false;
+    while (begin + page.count < end(gone)) {
+      is_full = page.count >= job.limits.rows_max || (work.is_over() && page.count + gone > 0);
+      if (is_full) break;
+      ORRERY_TRY(const auto payload,
+                 payload_of(ranked_[begin + page.count + gone], snapshot, work));
       if (!payload) {
-        // As if it had never been there: the next ones move up.
-        ranked_.erase(ranked);
+        ++gone;
         continue;
       }
-      if (page.count > 0 && page.rows.size() + payload->size() > job.limits.bytes_max) {
-        return with_next(std::move(page), job);
-      }
+      is_full = page.count > 0 && page.rows.size() + payload->size() > job.limits.bytes_max;
+      if (is_full) break;
       if (page.count > 0) page.rows.push_back(',');
       page.rows += *payload;
+      // It moves up to where it would be if those that are gone had never been there.
+      ranked_[begin + page.count] = ranked_[begin + page.count + gone];
       ++page.count;
     }
-    return page;
+    const auto first_gone =
+        ranked_.begin() + static_cast<std::ptrdiff_t>(std::min(begin + page.count, size()));
+    ranked_.erase(first_gone, first_gone + static_cast<std::ptrdiff_t>(gone));
+    return is_full ? with_next(std::move(page), job) : std::move(page);
   }
 
-  std::size_t memory() const override { return sizeof(*this) + ranked_.size() * sizeof(Ranked); }
+  std::size_t memory() const override {
+    return sizeof(*this) + ranked_.size() * sizeof(Ranked) + found_.size() * bytes_each() +
+           (part_ ? part_->memory() : 0);
+  }
 
  private:
   struct Ranked {
@@ -132,10 +130,40 @@ class Ranking final : public SuspendedQuery {
     std::size_t component;  // Of whose rows for this document the first one is shown.
   };
 
-  /// Those of `ranked_` before it are wanted.
-  std::uint64_t end() const {
-    const std::uint64_t count = ranked_.size();
+  enum class Stage : std::uint8_t { New, Statistics, Components, Ranked };
+
+  std::uint64_t size() const { return ranked_.size(); }
+
+  /// Those of `ranked_` before it are wanted, apart from so many that are gone.
+  std::uint64_t end(std::uint64_t gone) const {
+    const std::uint64_t count = size() - gone;
     return plan_.take ? std::min(count, plan_.skip.value_or(0) + *plan_.take) : count;
+  }
+
+  Result<> begin(const query::Settings& settings) {
+    // Heads before the documents: what is read is at least as new as what the token says.
+    for (const catalog::Range* range : job_.scope.ranges) {
+      heads_.emplace_back(range, range->partition->head());
+    }
+    ORRERY_TRY(const auto tree, query::Parser(job_.query->text()).parse_query());
+    ORRERY_TRY(plan_, query::make_rank_plan(*tree, job_.query->text(), job_.query->parameters()));
+    ORRERY_TRY(score_queries_,
+               query::make_score_queries(*tree, job_.query->text(), job_.query->parameters()));
+    stage_ = Stage::Statistics;
+    if (plan_.needs_statistics) return {};
+    return prepare_components({}, settings);
+  }
+
+  Result<> prepare_components(const query::RankStatistics& statistics,
+                              const query::Settings& settings) {
+    for (const auto& component : plan_.components) {
+      ORRERY_TRY(auto query,
+                 prepare(query::with_statistics(component.query, statistics), settings));
+      queries_.push_back(std::move(query));
+    }
+    for (std::string& text : score_queries_) text = query::with_statistics(text, statistics);
+    stage_ = Stage::Components;
+    return {};
   }
 
   QueryPage with_next(QueryPage page, const QueryJob& job) const {
@@ -156,18 +184,32 @@ class Ranking final : public SuspendedQuery {
     job.access = query::access_of(*job.query);
     job.from = {};
     job.limits.rows_max = std::numeric_limits<std::uint32_t>::max();
-    job.time_max = kPartTimeMax;
     return job;
   }
 
-  /// How often the words stand in all documents: their scores depend on it.
-  Result<query::RankStatistics> read_statistics(const query::Settings& settings,
-                                                const std::function<bool()>& is_cancelled) const {
+  /// A page of the part that is under way, or nothing yet: it goes on with another budget.
+  Result<std::optional<QueryPage>> read_part(WorkBudget& work) {
+    if (!part_) part_ = PageRun::make(services_, part_job_);
+    std::optional<QueryPage> page;
+    ORRERY_TRY(const bool is_read, part_->read(work));
+    if (!is_read) return page;
+    ORRERY_TRY(page, part_->page(work));
+    part_.reset();
+    if (page->next) part_job_.from = *page->next;
+    return page;
+  }
+
+  /// How often the words stand in all documents: their scores depend on it. False as rank().
+  Result<bool> read_statistics(const query::Settings& settings, WorkBudget& work) {
+    if (!part_) {
+      ORRERY_TRY(auto query, prepare(plan_.statistics_query, settings));
+      part_job_ = job_of(std::move(query));
+    }
+    // It has one row, in one page.
+    ORRERY_TRY(const auto page, read_part(work));
+    if (!page) return false;
     query::RankStatistics statistics;
-    if (!plan_.needs_statistics) return statistics;
-    ORRERY_TRY(auto query, prepare(plan_.statistics_query, settings));
-    ORRERY_TRY(const std::string rows,
-               run_to_end(services_, job_of(std::move(query)), is_cancelled));
+    const std::string rows = '[' + page->rows + ']';
     const Value all = Value::of_checked(rows);
     const Value row = all.element(0);
     const auto number = [](const Value& value) {
@@ -183,27 +225,40 @@ class Ranking final : public SuspendedQuery {
       for (json::Reader each(hits); each.next();) words.hits.push_back(number(each.value()));
       statistics.full_text.push_back(std::move(words));
     }
-    return statistics;
+    ORRERY_TRY(prepare_components(statistics, settings));
+    return true;
   }
 
-  Result<> run_component(std::size_t component, query::PreparedQueryPtr query,
-                         const std::function<bool()>& is_cancelled) {
-    QueryJob job = job_of(std::move(query));
-    // What is sorted comes in one page: for each further one all would be sorted again.
-    const bool is_ordered = job.query->shape() == query::PreparedQuery::Shape::Ordered;
-    if (is_ordered) job.limits.bytes_max = std::numeric_limits<std::size_t>::max();
-    while (true) {
-      ORRERY_TRY(auto page, run_query_page(services_, job, is_cancelled));
-      ORRERY_TRY(take_rows(component, '[' + page.rows + ']'));
-      if (!page.next) return {};
-      // It ends before the last row only when it may not remember more.
-      if (is_ordered) return too_much_memory();
-      job.from = std::move(*page.next);
+  /// A page of the component that is under way. False as rank().
+  Result<bool> read_component(const query::Settings& settings, WorkBudget& work) {
+    if (!is_component_begun_) {
+      ORRERY_TRY(auto query, prepare(score_queries_[component_], settings));
+      part_job_ = job_of(std::move(query));
+      is_component_begun_ = true;
     }
+    // What is sorted comes in one page: for each further one all would be sorted again.
+    const bool is_ordered = part_job_.query->shape() == query::PreparedQuery::Shape::Ordered;
+    if (is_ordered) part_job_.limits.bytes_max = std::numeric_limits<std::size_t>::max();
+    ORRERY_TRY(const auto page, read_part(work));
+    if (!page) return false;
+    ORRERY_TRY(take_rows(component_, '[' + page->rows + ']'));
+    // It ends before the last row only when it may not remember more.
+    if (page->next && is_ordered) return too_much_memory();
+    // A page of a Stream ends when the budget is over, too.
+    if (page->next) return !work.is_over();
+    is_component_begun_ = false;
+    ++component_;
+    // Without a bound the first one has found all that there are, with all of their scores.
+    if (component_ == score_queries_.size() || !plan_.take) {
+      fuse();
+      stage_ = Stage::Ranked;
+    }
+    return true;
   }
+
+  std::size_t bytes_each() const { return kFoundBytes + plan_.components.size() * sizeof(double); }
 
   Result<> take_rows(std::size_t component, const std::string& rows) {
-    const std::size_t bytes_each = kFoundBytes + plan_.components.size() * sizeof(double);
     const Value all = Value::of_checked(rows);
     for (json::Reader reader(all); reader.next();) {
       const Value row = reader.value();
@@ -212,7 +267,7 @@ class Ranking final : public SuspendedQuery {
       if (!rid) continue;
       const auto [found, is_new] = found_.try_emplace(DocumentNumber{rid->counter()}, component);
       if (!is_new) continue;
-      if (found_.size() * bytes_each > job_.limits.memory_max) return too_much_memory();
+      if (found_.size() * bytes_each() > job_.limits.memory_max) return too_much_memory();
       const Value scores = row.member("componentScores");
       found->second.scores.reserve(plan_.components.size());
       for (json::Reader each(scores); each.next();) {
@@ -257,12 +312,14 @@ class Ranking final : public SuspendedQuery {
   /// Nothing when the document is no longer there, or no longer passes WHERE. Of several rows of a
   /// document that one is shown which is the first by the component that has found it.
   Result<std::optional<std::string>> payload_of(const Ranked& ranked,
-                                                const storage::Snapshot& snapshot) const {
+                                                const storage::Snapshot& snapshot,
+                                                WorkBudget& work) const {
     std::optional<std::string> payload;
     query::PageLimits limits = job_.limits;
     limits.rows_max = 1;
     query::Execution execution(queries_[ranked.component], limits);
     execution.begin_piece({});
+    execution.work_with(&work);
     for (const catalog::Range* range : job_.scope.ranges) {
       auto cursor = partition::DocumentCursor::by_number(
           snapshot, range->partition->number(), DocumentNumber{ranked.number.value - 1},
@@ -282,7 +339,13 @@ class Ranking final : public SuspendedQuery {
   const Services& services_;
   const QueryJob job_;  // Of the first page.
   std::vector<std::pair<const catalog::Range*, Lsn>> heads_;
+  Stage stage_ = Stage::New;
   query::RankPlan plan_;
+  std::vector<std::string> score_queries_;  // Of each component, with its statistics.
+  std::size_t component_ = 0;               // That is read, in Stage::Components.
+  bool is_component_begun_ = false;
+  QueryJob part_job_;                             // The query within this one that is under way...
+  std::unique_ptr<PageRun> part_;                 // ...and its page, if one is.
   std::vector<query::PreparedQueryPtr> queries_;  // Of each component, with payload.
   std::map<DocumentNumber, Found> found_;         // Empty once all of them are ranked.
   std::size_t found_count_ = 0;
@@ -292,8 +355,7 @@ class Ranking final : public SuspendedQuery {
 }  // namespace
 
 Result<QueryPage> run_ranked_page(const Services& services, const QueryJob& job,
-                                  const query::Settings& settings,
-                                  const std::function<bool()>& is_cancelled) {
+                                  const query::Settings& settings, WorkBudget& work) {
   std::unique_ptr<Ranking> ranking;
   SuspendedQueries* const suspended = services.suspended_queries;
   if (job.from.suspended != 0 && suspended != nullptr) {
@@ -303,11 +365,21 @@ Result<QueryPage> run_ranked_page(const Services& services, const QueryJob& job,
   }
   if (!ranking || !ranking->is_of(*job.container)) {
     ranking = std::make_unique<Ranking>(services, job);
-    ORRERY_TRY(ranking->rank(settings, is_cancelled));
   }
-  ORRERY_TRY(auto page, ranking->page(job, is_cancelled));
+  while (true) {
+    ORRERY_TRY(const bool is_ranked, ranking->rank(settings, work));
+    if (is_ranked) break;
+    if (suspended != nullptr) {
+      QueryPage page = ranking->empty_page();
+      page.next->rows = job.from.rows;
+      page.next->suspended = suspended->keep(std::move(ranking), ranking_key(job), job.client);
+      return page;
+    }
+    work.set_deadline(WorkLimits::TimePoint::max());
+  }
+  ORRERY_TRY(auto page, ranking->page(job, work));
   if (page.next && suspended != nullptr) {
-    page.next->suspended = suspended->keep(std::move(ranking), ranking_key(job));
+    page.next->suspended = suspended->keep(std::move(ranking), ranking_key(job), job.client);
   }
   return page;
 }

@@ -1,19 +1,16 @@
 // ORDER BY RANK: several scores, each over all documents, put together as clients do it.
 #pragma once
 
-#include <functional>
-
 #include "api/query_run.h"
 #include "query/settings.h"
 
 namespace orrery::api {
 
-/// One page of a Ranked query. Blocks: the first one until every document has its score, which are
-/// then kept for the next pages for a while (SuspendedQueries). `is_cancelled` and errors as
-/// run_query_page; RequestTooLarge when there are more documents to compare than job.limits has
-/// memory for.
+/// One page of a Ranked query. Before its first row every document needs its score: where the
+/// budget is over before that, the page is empty, and what was done so far is kept for the next
+/// one, as the scores then are (SuspendedQueries). Blocks. Errors as run_query_page;
+/// RequestTooLarge when there are more documents to compare than job.limits has memory for.
 Result<QueryPage> run_ranked_page(const Services& services, const QueryJob& job,
-                                  const query::Settings& settings,
-                                  const std::function<bool()>& is_cancelled);
+                                  const query::Settings& settings, WorkBudget& work);
 
 }  // namespace orrery::api

@@ -10,6 +10,7 @@
 #include "api/test_query.h"
 #include "api/test_request.h"
 #include "api/test_services.h"
+#include "base/test_work_clock.h"
 
 namespace orrery::api {
 namespace {
@@ -45,7 +46,8 @@ class QueryRankTest : public testing::Test {
   QueryJob job_of(const std::string& text) const { return job_over(container, text); }
 
   Result<QueryPage> page_of(const QueryJob& job) {
-    return run_ranked_page(*services, job, {}, [] { return false; });
+    WorkBudget work({.deadline = deadline});
+    return run_ranked_page(*services, job, {}, work);
   }
 
   /// The rows of each page.
@@ -65,6 +67,7 @@ class QueryRankTest : public testing::Test {
   TestServices services;
   SuspendedQueries suspended{services.blocking()};
   catalog::ContainerPtr container = services.create_container("c", kHashKey);
+  WorkLimits::TimePoint deadline = WorkLimits::TimePoint::max();  // Of each page.
   bool forgets_between_pages = false;
 };
 
@@ -167,14 +170,34 @@ TEST_F(QueryRankTest, WhatIsLargeNeedNotFitIntoMemory) {
   EXPECT_GT(page->rows.size(), 30'000U);
 }
 
+TEST_F(QueryRankTest, BeforeItsFirstRowItHasSlicesOfTimeLikeAnyOtherQuery) {
+  deadline = WorkLimits::TimePoint::min();
+  const auto pages = pages_of(job_of(kBest));
+  EXPECT_GT(pages.size(), 20U) << "the statistics and the scores, a document at a time";
+  std::string rows;
+  for (const std::string& page : pages) rows += (rows.empty() || page.empty() ? "" : ",") + page;
+  EXPECT_EQ(rows, R"("9","8","7","6","5","4","3","2","1","0")");
+}
+
+TEST_F(QueryRankTest, ADocumentThatTakesTooLongEndsIt) {
+  ManualWorkClock clock;
+  clock.pace = std::chrono::milliseconds(1);
+  WorkBudget work({.item_time_max = std::chrono::milliseconds(20)}, nullptr, clock);
+  const auto page = run_ranked_page(
+      *services,
+      job_of("SELECT VALUE c.id FROM c WHERE ARRAY_LENGTH(REGEXEXTRACTALL(CONCAT(REPLICATE('a', "
+             "10000), c.id), 'a')) > 0 ORDER BY RANK FullTextScore(c.t, 'sun')"),
+      {}, work);
+  ASSERT_FALSE(page);
+  EXPECT_EQ(page.error().code(), ErrorCode::BadRequest);
+}
+
 TEST_F(QueryRankTest, ItEndsWhenItsClientHasGone) {
-  QueryJob job = job_of(kBest);
-  for (const int calls : {0, 3}) {
-    int left = calls;
-    const auto page = run_ranked_page(*services, job, {}, [&] { return left-- <= 0; });
-    ASSERT_FALSE(page);
-    EXPECT_EQ(page.error().code(), ErrorCode::Unavailable);
-  }
+  const auto gone = std::make_shared<std::atomic<bool>>(true);
+  WorkBudget work({}, gone);
+  const auto page = run_ranked_page(*services, job_of(kBest), {}, work);
+  ASSERT_FALSE(page);
+  EXPECT_EQ(page.error().code(), ErrorCode::Unavailable);
 }
 
 }  // namespace

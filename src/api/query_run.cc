@@ -19,25 +19,25 @@ using Clock = std::chrono::steady_clock;
 using query::Execution;
 using query::PreparedQuery;
 
-/// The clock is looked at once in so many documents; after each one where a document may take long.
-constexpr std::size_t kDeadlineInterval = 64;
 
-/// What an event loop may look at for one page, with about kDeadlineInterval documents: so many
-/// entries of each range.
+/// What an event loop may look at for one page: so many documents, and so many entries of each
+/// range, for so long.
+constexpr std::uint64_t kBriefDocumentsMax = 64;
 constexpr std::size_t kBriefEntriesMax = 1000;
 constexpr std::size_t kBriefRangesMax = 4;
+constexpr std::chrono::milliseconds kBriefTimeMax{2};
 
 /// What a suspended query was for.
 std::string suspension_key(const QueryJob& job) {
   return fmt::format("{}\n{}\n{}", job.container->rid_text, job.query->hash(), job.target);
 }
 
-Error cancelled() {
-  return Error(ErrorCode::Unavailable, "The client has gone: the query was given up.");
+Error too_long_for_a_loop() {
+  return Error(ErrorCode::Unavailable, "more documents than an event loop may look at");
 }
 
 /// A page on its way. May be laid aside and go on later.
-class Run final : public SuspendedQuery {
+class Run final : public PageRun {
  public:
   Run(const Services& services, const QueryJob& job, storage::Tier tier = storage::Tier::Disk)
       : services_(services),
@@ -47,19 +47,21 @@ class Run final : public SuspendedQuery {
                                   job_.limits.rows_max)),
         execution_(job.query, job.limits, position().rows) {}
 
-  /// False when its time was up before all documents were read that the page needs.
-  Result<bool> read(const std::function<bool()>& is_cancelled) {
+  Result<bool> read(WorkBudget& work) override {
     const auto begun = Clock::now();
-    deadline_ = begun + job_.time_max;
+    work_ = &work;
+    execution_.work_with(&work);
+    if (!is_brief() && !work.look()) return interruption(work);
     if (std::exchange(is_out_of_time_, false)) is_piece_done_ = false;
     if (!snapshot_) ORRERY_TRY(begin());
-    if (job_.query->reads_documents()) ORRERY_TRY(read_pieces(is_cancelled));
+    if (job_.query->reads_documents()) ORRERY_TRY(read_pieces());
     page_.total_time += Clock::now() - begun;
-    return is_stream() || !is_out_of_time_;
+    // A Stream goes on from where it is, unless that is behind where it began.
+    return !is_out_of_time_ || (is_stream() && !is_remembering_);
   }
 
-  /// Once all was read.
-  Result<QueryPage> page() {
+  Result<QueryPage> page(WorkBudget& work) override {
+    execution_.work_with(&work);
     ORRERY_TRY(execution_.finish());
     page_.rows = execution_.take_rows();
     page_.count = execution_.count();
@@ -121,6 +123,7 @@ class Run final : public SuspendedQuery {
       ORRERY_TRY(const auto walk, open_walk(*snapshot_, *piece));
       while (walk->next() && walk->number() <= piece->after) {
         if (!walk->is_pause()) execution_.remember(walk->text(), walk->number());
+        if (!work_->spend()) return interruption(*work_);
       }
       ORRERY_TRY(walk->status());
     }
@@ -189,10 +192,10 @@ class Run final : public SuspendedQuery {
     return *query;
   }
 
-  Result<> read_pieces(const std::function<bool()>& is_cancelled) {
+  Result<> read_pieces() {
     while (at_ < pieces_.size() && !is_page_done_) {
       if (!walk_) ORRERY_TRY(open_piece());
-      while (!is_piece_done_ && walk_->next()) ORRERY_TRY(take(is_cancelled));
+      while (!is_piece_done_ && walk_->next()) ORRERY_TRY(take());
       if (is_out_of_time_ && !is_page_done_) return {};
       ORRERY_TRY(walk_->status());
       page_.ranges.push_back({.range = pieces_[at_].range->id,
@@ -249,7 +252,8 @@ class Run final : public SuspendedQuery {
                     .rows = execution_.wanted(),
                     .vectors = nullptr,
                     .only_counts = job_.only_counts,
-                    .ahead = is_brief() ? nullptr : services_.read_ahead};
+                    .ahead = is_brief() ? nullptr : services_.read_ahead,
+                    .work = work_};
     scope.filter = live_documents(services_, *job_.container);
     scope.filter.epks = keys_within(piece, job_.scope);
     scope.filter.partition_key =
@@ -272,19 +276,21 @@ class Run final : public SuspendedQuery {
     return indexes_[static_cast<std::size_t>(found - job_.scope.ranges.begin())];
   }
 
-  Result<> take(const std::function<bool()>& is_cancelled) {
+  Result<> take() {
     const DocumentNumber number = walk_->number();
     const std::uint64_t read = read_before_ + walk_->report().documents_read;
-    const bool is_due = read >= due_at_;
-    if (is_due) due_at_ = read + (reader().is_plain() ? kDeadlineInterval : 1);
-    if (is_due && is_cancelled()) return cancelled();
-    if (execution_.wants_remembering() && number <= pieces_[at_].after) {
+    if (is_brief() && read >= kBriefDocumentsMax) return too_long_for_a_loop();
+    // A pause comes after work of which the budget has not heard.
+    if (walk_->is_pause() && !work_->look()) return interruption(*work_);
+    is_remembering_ = execution_.wants_remembering() && number <= pieces_[at_].after;
+    if (is_remembering_) {
       if (!walk_->is_pause()) execution_.remember(walk_->text(), number);
+      is_out_of_time_ = is_piece_done_ = work_->is_over();
       return {};
     }
     if (!walk_->is_pause() && !push(number)) return {};
     last_number_ = number;
-    if (is_due && Clock::now() > deadline_) is_out_of_time_ = is_piece_done_ = true;
+    if (work_->is_over()) is_out_of_time_ = is_piece_done_ = true;
     // As the service does, it does not look whether there is another row: the next page tells.
     const bool is_full = is_stream() && execution_.count() >= job_.limits.rows_max;
     if (is_full) is_page_done_ = is_piece_done_ = true;
@@ -347,8 +353,8 @@ class Run final : public SuspendedQuery {
   std::uint64_t read_before_ = 0;  // Documents of earlier pieces.
   std::uint64_t documents_passed_ = 0;
   std::uint64_t bytes_passed_ = 0;
-  std::uint64_t due_at_ = kDeadlineInterval;  // So many documents: then the clock is looked at.
-  Clock::time_point deadline_;
+  WorkBudget* work_ = nullptr;   // Of the slice that is under way.
+  bool is_remembering_ = false;  // It has not reached where the page begins.
   bool is_piece_done_ = false;
   bool is_page_done_ = false;
   bool is_out_of_time_ = false;
@@ -357,8 +363,11 @@ class Run final : public SuspendedQuery {
 
 }  // namespace
 
-Result<QueryPage> run_query_page(const Services& services, const QueryJob& job,
-                                 const std::function<bool()>& is_cancelled) {
+std::unique_ptr<PageRun> PageRun::make(const Services& services, const QueryJob& job) {
+  return std::make_unique<Run>(services, job);
+}
+
+Result<QueryPage> run_query_page(const Services& services, const QueryJob& job, WorkBudget& work) {
   std::unique_ptr<Run> run;
   SuspendedQueries* const suspended = services.suspended_queries;
   if (job.from.suspended != 0 && suspended != nullptr) {
@@ -372,12 +381,13 @@ Result<QueryPage> run_query_page(const Services& services, const QueryJob& job,
     run = std::make_unique<Run>(services, job);
   }
   while (true) {
-    ORRERY_TRY(const bool is_read, run->read(is_cancelled));
-    if (is_read) return run->page();
+    ORRERY_TRY(const bool is_read, run->read(work));
+    if (is_read) return run->page(work);
     if (suspended != nullptr) break;
+    work.set_deadline(WorkLimits::TimePoint::max());
   }
   QueryPage page = run->empty_page();
-  page.next->suspended = suspended->keep(std::move(run), suspension_key(job));
+  page.next->suspended = suspended->keep(std::move(run), suspension_key(job), job.client);
   return page;
 }
 
@@ -388,28 +398,12 @@ std::optional<QueryPage> try_query_page(const Services& services, const QueryJob
     return std::nullopt;
   }
   Run run(services, job, storage::Tier::Memory);
-  // It is asked after some documents: there it ends.
-  const auto is_read = run.read([] { return true; });
+  WorkBudget work({.total_time_max = kBriefTimeMax});
+  const auto is_read = run.read(work);
   if (!is_read || !*is_read) return std::nullopt;
-  auto page = run.page();
+  auto page = run.page(work);
   if (!page || run.has_missed()) return std::nullopt;
   return std::move(*page);
-}
-
-Result<std::string> run_to_end(const Services& services, QueryJob job,
-                               const std::function<bool()>& is_cancelled) {
-  std::string rows = "[";
-  while (true) {
-    ORRERY_TRY(auto page, run_query_page(services, job, is_cancelled));
-    if (page.count > 0) {
-      if (rows.size() > 1) rows.push_back(',');
-      rows += page.rows;
-    }
-    if (!page.next) break;
-    job.from = std::move(*page.next);
-  }
-  rows.push_back(']');
-  return rows;
 }
 
 }  // namespace orrery::api

@@ -3,7 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
-#include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -12,7 +12,9 @@
 #include "api/feed_scope.h"
 #include "api/query_documents.h"
 #include "api/services.h"
+#include "api/suspended_queries.h"
 #include "base/result.h"
+#include "base/work_budget.h"
 #include "protocol/query_continuation.h"
 #include "query/access.h"
 #include "query/execution.h"
@@ -30,13 +32,12 @@ struct QueryJob {
   std::optional<QueryPosition> resume_filter;
   query::PageLimits limits;
   AccessChoice choice = AccessChoice::Auto;
-  /// A page that has found little by then ends, and says where to go on.
-  std::chrono::milliseconds time_max{1000};
   /// Whether a page of rows as they come may have those of several ranges; else it ends with the
   /// range, as the service's do.
   bool spans_ranges = true;
   bool only_counts = false;  ///< see WalkScope
   std::string target;        ///< which part of the container the request names, as it names it
+  std::uint64_t client = 0;  ///< ClientId::client of who asks
 };
 
 /// What was done for a page, range by range.
@@ -57,18 +58,25 @@ struct QueryPage {
   std::chrono::nanoseconds total_time{};
 };
 
-/// Blocks, for about a second at most: then the page ends, perhaps without a row. `is_cancelled` is
-/// asked now and then: Unavailable when it says so.
-Result<QueryPage> run_query_page(const Services& services, const QueryJob& job,
-                                 const std::function<bool()>& is_cancelled);
+/// A page on its way, which may take several slices of time. Not thread-safe.
+class PageRun : public SuspendedQuery {
+ public:
+  static std::unique_ptr<PageRun> make(const Services& services, const QueryJob& job);
+
+  /// Reads what the page needs. False when the budget was over before that was done: it goes on
+  /// with another. Blocks. interruption() when the budget stops.
+  virtual Result<bool> read(WorkBudget& work) = 0;
+  /// Once all was read.
+  virtual Result<QueryPage> page(WorkBudget& work) = 0;
+};
+
+/// Blocks until the page is full or the budget is over: then it ends, perhaps without a row.
+/// interruption() when the budget stops.
+Result<QueryPage> run_query_page(const Services& services, const QueryJob& job, WorkBudget& work);
 
 /// The page, if it is short and all that it takes is in memory. Does not block, nor take long: for
 /// an event loop. Nothing where that is not so, or something went wrong: run_query_page() tells
 /// what.
 std::optional<QueryPage> try_query_page(const Services& services, const QueryJob& job);
-
-/// All rows of a query over a scope, as a JSON array. For parts of larger queries.
-Result<std::string> run_to_end(const Services& services, QueryJob job,
-                               const std::function<bool()>& is_cancelled);
 
 }  // namespace orrery::api

@@ -12,6 +12,7 @@
 #include "api/test_query.h"
 #include "api/test_request.h"
 #include "api/test_services.h"
+#include "base/test_work_clock.h"
 
 namespace orrery::api {
 namespace {
@@ -35,17 +36,18 @@ class QueryRunTest : public testing::Test {
 
   const catalog::Range& range() const { return container->ranges.all()[0]; }
 
-  QueryJob job_of(const std::string& text) const {
-    QueryJob job = job_over(container, text);
-    job.time_max = std::chrono::milliseconds(-1);
-    return job;
+  QueryJob job_of(const std::string& text) const { return job_over(container, text); }
+
+  Result<QueryPage> run(const QueryJob& job) {
+    WorkBudget work({.deadline = deadline});
+    return run_query_page(*services, job, work);
   }
 
   /// All rows; how many pages it took is in `pages`.
   std::string rows_of(QueryJob job) {
     std::string rows;
     for (pages = 1;; ++pages) {
-      auto page = run_query_page(*services, job, [] { return false; });
+      auto page = run(job);
       EXPECT_TRUE(page) << page.error().message();
       if (!page) return "";
       if (page->count > 0 && !rows.empty()) rows += ',';
@@ -54,7 +56,7 @@ class QueryRunTest : public testing::Test {
       job.from = *page->next;
       if (forgets_between_pages) {
         suspended.stop();
-        job.time_max = std::chrono::hours(1);
+        deadline = kNever;
       }
     }
   }
@@ -62,6 +64,8 @@ class QueryRunTest : public testing::Test {
   TestServices services;
   SuspendedQueries suspended{services.blocking()};
   catalog::ContainerPtr container = services.create_container("c", kHashKey);
+  static constexpr auto kNever = WorkLimits::TimePoint::max();
+  WorkLimits::TimePoint deadline = WorkLimits::TimePoint::min();  // Of each page.
   bool forgets_between_pages = false;
   int pages = 0;
 };
@@ -113,10 +117,10 @@ TEST_F(QueryRunTest, WhatIsReadAheadIsCountedAsRead) {
   const ReadAhead ahead{[&](BackgroundPool::Work work) { services->scans.post(std::move(work)); },
                         2, 100, 64};
   QueryJob job = job_of("SELECT VALUE c.id FROM c WHERE c.id = '13'");
-  job.time_max = std::chrono::hours(1);
-  const auto alone = run_query_page(*services, job, [] { return false; });
+  deadline = kNever;
+  const auto alone = run(job);
   services->read_ahead = &ahead;
-  const auto together = run_query_page(*services, job, [] { return false; });
+  const auto together = run(job);
   ASSERT_TRUE(alone && together);
   EXPECT_EQ(alone->stats.documents, 500U);
   EXPECT_EQ(together->stats.documents, 500U);
@@ -128,7 +132,8 @@ TEST_F(QueryRunTest, AShortPageOfWhatIsInMemoryIsHadAtOnce) {
   const auto page = try_query_page(*services, job);
   ASSERT_TRUE(page);
   EXPECT_EQ(page->count, 20U);
-  EXPECT_EQ(page->rows, run_query_page(*services, job, [] { return false; })->rows);
+  deadline = kNever;
+  EXPECT_EQ(page->rows, run(job)->rows);
 }
 
 TEST_F(QueryRunTest, ALongPageIsNot) {
@@ -147,12 +152,49 @@ TEST_F(QueryRunTest, WhatWentWrongIsToldByTheOtherWay) {
   EXPECT_FALSE(try_query_page(*services, job_of("SELECT TOP 1 VALUE 1 / 0 FROM c")));
 }
 
+TEST_F(QueryRunTest, TheFirstDocumentAloneMayUseUpThePage) {
+  ManualWorkClock clock;
+  clock.pace = std::chrono::milliseconds(1);
+  QueryJob job = job_of(
+      "SELECT VALUE c.id FROM c WHERE EXISTS(SELECT 1 FROM a IN (SELECT VALUE 1) WHERE "
+      "ARRAY_LENGTH(REGEXEXTRACTALL(CONCAT(REPLICATE('a', 10000), c.id), 'a')) > 0)");
+  WorkBudget work({.deadline = clock.now() + std::chrono::milliseconds(20),
+                   .item_time_max = std::chrono::seconds(10)},
+                  nullptr, clock);
+  const auto page = run_query_page(*services, job, work);
+  ASSERT_TRUE(page) << page.error().message();
+  EXPECT_GE(page->count, 1U);
+  EXPECT_LE(page->count, 2U);
+  EXPECT_TRUE(page->next);
+}
+
+TEST_F(QueryRunTest, WhatDistinctHasToSeeAgainIsNotSeenForLongerThanAPage) {
+  QueryJob job = job_of("SELECT DISTINCT VALUE c.id FROM c");
+  job.limits.rows_max = 100;
+  deadline = kNever;
+  auto page = run(job);
+  ASSERT_TRUE(page && page->next);
+  job.from = *page->next;
+  deadline = WorkLimits::TimePoint::min();
+  page = run(job);
+  ASSERT_TRUE(page) << page.error().message();
+  EXPECT_EQ(page->count, 0U);
+  ASSERT_TRUE(page->next);
+  EXPECT_NE(page->next->suspended, 0U);
+  job.from = *page->next;
+  deadline = kNever;
+  page = run(job);
+  ASSERT_TRUE(page) << page.error().message();
+  EXPECT_THAT(page->rows, testing::StartsWith(R"("100","101")"));
+}
+
 TEST_F(QueryRunTest, AQueryEndsWhenItsClientHasGone) {
   for (const auto* text : {"SELECT VALUE COUNT(1) FROM c", "SELECT VALUE c.id FROM c",
                            "SELECT TOP 1 VALUE c.n FROM c ORDER BY c.n"}) {
     QueryJob job = job_of(text);
-    job.time_max = std::chrono::hours(1);
-    const auto page = run_query_page(*services, job, [] { return true; });
+    const auto gone = std::make_shared<std::atomic<bool>>(true);
+    WorkBudget work({}, gone);
+    const auto page = run_query_page(*services, job, work);
     ASSERT_FALSE(page) << text;
     EXPECT_EQ(page.error().code(), ErrorCode::Unavailable);
   }

@@ -1,6 +1,5 @@
 // The read feed: the documents of a container in `_rid` order, page by page.
 #include <algorithm>
-#include <chrono>
 #include <utility>
 #include <vector>
 
@@ -23,12 +22,10 @@ namespace {
 
 constexpr std::uint32_t kFeedPageDefault = 100;
 constexpr std::size_t kPageBytesMax = 4 << 20;
-/// A page that has found little by then ends, and says where to go on.
-constexpr std::chrono::milliseconds kPageTimeMax{1000};
 
 Result<FeedPage> read_page(const Services& services, const catalog::Container& container,
                            const FeedScope& scope, const ReadFeedPosition& at,
-                           std::optional<std::uint32_t> count_max) {
+                           std::optional<std::uint32_t> count_max, WorkBudget& work) {
   FeedPage page;
   // A page without a bound by count is likely to be full.
   if (!count_max) page.body.reserve(kPageBytesMax);
@@ -45,8 +42,7 @@ Result<FeedPage> read_page(const Services& services, const catalog::Container& c
 
   partition::ScanFilter filter = live_documents(services, container);
   filter.partition_key = scope.partition_key;
-  partition::ScanBudget budget{count_max.value_or(UINT32_MAX), bytes_max,
-                               std::chrono::steady_clock::now() + kPageTimeMax};
+  partition::ScanBudget budget{count_max.value_or(UINT32_MAX), bytes_max, work};
 
   const auto pieces = pieces_from(at, container.ranges, scope);
   for (std::size_t i = 0; i < pieces.size(); ++i) {
@@ -89,7 +85,8 @@ std::optional<ReadOn::Next> next_page(const Services& services,
   if (!page.next || !quiet) return {};
   return ReadOn::Next{reader + encode_continuation(*page.next),
                       [&services, container, scope, next = *page.next] {
-                        return read_page(services, *container, scope, next, std::nullopt);
+                        WorkBudget work(page_limits(services.page_time_max));
+                        return read_page(services, *container, scope, next, std::nullopt, work);
                       }};
 }
 
@@ -97,11 +94,13 @@ std::optional<ReadOn::Next> next_page(const Services& services,
 /// be asked for next. Blocks.
 Result<FeedPage> read_page_and_ahead(const Services& services, const Context& context,
                                      const FeedScope& scope, const ReadFeedPosition& position,
-                                     std::optional<std::uint32_t> count_max) {
+                                     std::optional<std::uint32_t> count_max,
+                                     const Cancellation& cancellation) {
+  WorkBudget work(page_limits(services.page_time_max), cancellation);
   const auto container = context.container;
   // Only whole-sale readers hurry. And where documents expire, a page is good for a second only.
   const bool hurried = !count_max && !container->rules.default_ttl;
-  if (!hurried) return read_page(services, *container, scope, position, count_max);
+  if (!hurried) return read_page(services, *container, scope, position, count_max, work);
   const std::string reader = reader_key(context);
   std::optional<FeedPage> ready;
   if (const auto token = context.header(headers::kContinuation); !token.empty()) {
@@ -110,7 +109,7 @@ Result<FeedPage> read_page_and_ahead(const Services& services, const Context& co
   if (ready) {
     ready->ahead->page_taken();
   } else {
-    ORRERY_TRY(ready, read_page(services, *container, scope, position, count_max));
+    ORRERY_TRY(ready, read_page(services, *container, scope, position, count_max, work));
     std::make_shared<ReadOn>(services.page_ahead, services.scans, container,
                              [&services, container, scope, reader](const FeedPage& page) {
                                return next_page(services, container, scope, reader, page);
@@ -132,8 +131,11 @@ Async<http::Response> feed(Services& services, Context& context) {
   if (const auto token = context.header(headers::kContinuation); !token.empty()) {
     ORRERY_CO_TRY(position, decode_read_feed_continuation(token));
   }
-  ORRERY_CO_TRY(auto page, co_await run_blocking(services.scans, [&] {
-                  return read_page_and_ahead(services, context, scope, position, count_max);
+  const Cancellation cancellation = when_client_leaves(context);
+  const auto lane = services.scans.lane(client_of(context));
+  ORRERY_CO_TRY(auto page, co_await run_blocking(lane, [&] {
+                  return read_page_and_ahead(services, context, scope, position, count_max,
+                                             cancellation);
                 }));
   context.charge = feed_page_charge(page.body.size());
   auto response = reply(context, 200, std::move(page.body));

@@ -1,6 +1,9 @@
 #include "api/resource_list.h"
 
+#include <chrono>
+
 #include "api/query_request.h"
+#include "base/work_budget.h"
 #include "protocol/query_continuation.h"
 #include "query/execution.h"
 #include "query/prepared.h"
@@ -9,6 +12,8 @@ namespace orrery::api {
 namespace {
 
 constexpr std::uint32_t kQueryPageDefault = 1000;
+/// It is done on an event loop.
+constexpr std::chrono::milliseconds kTimeMax{100};
 
 /// Ascends as the rids of one list do.
 DocumentNumber number_of(const Rid& rid) {
@@ -35,6 +40,8 @@ Result<http::Response> query_list(Context& context, std::string_view parent_rid,
   query::PageLimits limits;
   limits.rows_max = size.value_or(UINT32_MAX);
   query::Execution execution(query, limits, from.rows);
+  WorkBudget work({.total_time_max = kTimeMax});
+  execution.work_with(&work);
   const bool is_stream = query->shape() == query::PreparedQuery::Shape::Stream && !query->inner();
   DocumentNumber last = from.at.after;
   bool has_read_all = true;

@@ -24,7 +24,8 @@ constexpr std::uint64_t kFewPart = 4;
 constexpr std::size_t kPartBytesMax = std::size_t{1} << 20;
 constexpr std::size_t kLookedAtBytesMax = std::size_t{16} << 20;
 constexpr std::chrono::milliseconds kPartTimeMax{20};
-constexpr std::uint64_t kTimeInterval = 32;
+/// After so many documents in a row that are not of the scope there is a pause.
+constexpr std::size_t kSkippedMax = 256;
 /// Parts that are read or waiting, for each helper.
 constexpr std::size_t kPartsPerHelper = 2;
 /// A helper lets others have their turn after this time.
@@ -125,10 +126,17 @@ struct ScanAhead::Part {
 
 struct ScanAhead::Shared {
   Shared(const WalkScope& walk_scope, const query::PreparedQuery& prepared)
-      : scope(walk_scope), query(prepared) {}
+      : scope(walk_scope), query(prepared) {
+    if (walk_scope.work == nullptr) return;
+    cancellation = walk_scope.work->cancellation();
+    item_time_max = walk_scope.work->limits().item_time_max;
+  }
 
   const WalkScope& scope;
   const query::PreparedQuery& query;
+  // Of the budget of whoever has begun it; who reads has one of its own.
+  Cancellation cancellation;
+  WorkLimits::Duration item_time_max = WorkLimits::Duration::max();
   std::atomic<bool> is_closed = false;
 
   std::mutex mutex;  // Guards everything below.
@@ -149,17 +157,17 @@ struct ScanAhead::Shared {
   void read(Part& part) const {
     if (!part.cursor) part.cursor.emplace(open(part.span));
     DocumentCursor& cursor = *part.cursor;
-    const auto deadline = Clock::now() + kPartTimeMax;
+    WorkBudget work({.deadline = Clock::now() + kPartTimeMax, .item_time_max = item_time_max},
+                    cancellation);
     const std::uint64_t before = cursor.looked_at();
-    query::RowFinder rows(query);
+    query::RowFinder rows(query, work);
     part.documents.clear();
     part.texts.clear();
     part.passed = part.passed_bytes = 0;
     const auto is_enough = [&] {
       const std::uint64_t looked_at = cursor.looked_at() - before;
       return looked_at >= scope.ahead->part_max || part.texts.size() >= kPartBytesMax ||
-             part.passed_bytes >= kLookedAtBytesMax ||
-             (looked_at % kTimeInterval == 0 && Clock::now() > deadline);
+             part.passed_bytes >= kLookedAtBytesMax || work.is_over() || work.has_stopped();
     };
     do {
       part.is_at_end = !cursor.next();
@@ -267,7 +275,10 @@ bool ScanAhead::next() {
     if (!take_part()) return false;
   }
   if (!status_) return false;
-  const bool found = rest_->next();
+  std::size_t skipped = 0;
+  bool found = rest_->step();
+  while (found && !rest_->passes() && ++skipped < kSkippedMax) found = rest_->step();
+  is_pause_ = skipped == kSkippedMax;
   status_ = rest_->status();
   report_.documents_read += rest_->looked_at() - std::exchange(rest_looked_at_, rest_->looked_at());
   return found;

@@ -1,6 +1,7 @@
 // Services: what the handlers of requests stand on. Outlives them all.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <string>
 
@@ -13,6 +14,7 @@
 #include "base/background_pool.h"
 #include "base/clock.h"
 #include "base/result.h"
+#include "base/work_budget.h"
 #include "catalog/catalog.h"
 #include "catalog/index_keeper.h"
 #include "feed/reader.h"
@@ -58,8 +60,20 @@ struct Services {
   /// over several ranges that are more than a filter are refused with their plan, unless the
   /// request asks for the whole answer.
   bool refuses_cross_partition = true;
+  /// Where queries run that an index or a key makes short, as long as they are. Null: with the long
+  /// ones.
+  BackgroundPool* short_queries = nullptr;
+  /// A page of a feed or query ends after this time, and one document may take as much of a
+  /// processor.
+  std::chrono::milliseconds page_time_max{1000};
   /// By default every name.
   HostCheck hosts{};
 };
+
+/// Of a page that begins now.
+inline WorkLimits page_limits(std::chrono::milliseconds page_time_max) {
+  return {.deadline = std::chrono::steady_clock::now() + page_time_max,
+          .item_time_max = page_time_max};
+}
 
 }  // namespace orrery::api

@@ -1,6 +1,8 @@
 #include "api/suspended_queries.h"
 
 #include <algorithm>
+#include <iterator>
+#include <map>
 #include <numeric>
 #include <random>
 #include <utility>
@@ -17,14 +19,15 @@ std::uint64_t random_number() {
 
 }  // namespace
 
-std::uint64_t SuspendedQueries::keep(std::unique_ptr<SuspendedQuery> query, std::string key) {
+std::uint64_t SuspendedQueries::keep(std::unique_ptr<SuspendedQuery> query, std::string key,
+                                     std::uint64_t client) {
   const std::size_t memory = query->memory();
   const std::uint64_t number = random_number();
   std::list<Entry> surplus;  // Destroyed when the lock has been given back.
   const std::lock_guard lock(mutex_);
   if (stopped_) return number;
   entries_.push_back(
-      {number, std::move(key), std::move(query), memory, std::chrono::steady_clock::now()});
+      {number, std::move(key), client, std::move(query), memory, std::chrono::steady_clock::now()});
   surplus = take_surplus();
   if (entries_.size() == 1) wait_for_oldest();
   return number;
@@ -54,10 +57,24 @@ std::list<SuspendedQueries::Entry> SuspendedQueries::take_surplus() {
       std::accumulate(entries_.begin(), entries_.end(), std::size_t{0},
                       [](std::size_t sum, const Entry& entry) { return sum + entry.memory; });
   while (entries_.size() > kCountMax || (memory > kMemoryMax && entries_.size() > 1)) {
-    memory -= entries_.front().memory;
-    surplus.splice(surplus.end(), entries_, entries_.begin());
+    const auto victim = oldest_of_greediest(memory > kMemoryMax);
+    memory -= victim->memory;
+    surplus.splice(surplus.end(), entries_, victim);
   }
   return surplus;
+}
+
+/// Of the client that has most of them, or that takes most memory. Not the newest: it has just
+/// been kept.
+std::list<SuspendedQueries::Entry>::iterator SuspendedQueries::oldest_of_greediest(bool by_memory) {
+  std::map<std::uint64_t, std::size_t> held;
+  for (const Entry& entry : entries_) held[entry.client] += by_memory ? entry.memory : 1;
+  const auto newest = std::prev(entries_.end());
+  auto victim = newest;
+  for (auto each = entries_.begin(); each != newest; ++each) {
+    if (victim == newest || held[each->client] > held[victim->client]) victim = each;
+  }
+  return victim;
 }
 
 void SuspendedQueries::wait_for_oldest() {

@@ -35,8 +35,10 @@ class SuspendedQueries {
   explicit SuspendedQueries(boost::asio::thread_pool& pool) : timer_(pool) {}
   ~SuspendedQueries() { stop(); }
 
-  /// The number to take it by, never 0. `key` tells what it was for.
-  std::uint64_t keep(std::unique_ptr<SuspendedQuery> query, std::string key);
+  /// The number to take it by, never 0. `key` tells what it was for, `client` for whom: where there
+  /// are too many, those go first of which one client has most.
+  std::uint64_t keep(std::unique_ptr<SuspendedQuery> query, std::string key,
+                     std::uint64_t client = 0);
   /// Null when it is no longer there, or was kept for something else.
   std::unique_ptr<SuspendedQuery> take(std::uint64_t number, std::string_view key);
   /// Lets all of them go.
@@ -46,12 +48,14 @@ class SuspendedQueries {
   struct Entry {
     std::uint64_t number;
     std::string key;
+    std::uint64_t client;
     std::unique_ptr<SuspendedQuery> query;
     std::size_t memory;
     std::chrono::steady_clock::time_point since;
   };
 
   std::list<Entry> take_surplus();
+  std::list<Entry>::iterator oldest_of_greediest(bool by_memory);
   void wait_for_oldest();
   void let_old_ones_go();
 

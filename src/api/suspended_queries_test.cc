@@ -23,8 +23,8 @@ class Work final : public SuspendedQuery {
 
 class SuspendedQueriesTest : public testing::Test {
  protected:
-  std::uint64_t keep(std::size_t memory = 1) {
-    return queries.keep(std::make_unique<Work>(alive, memory), "orders");
+  std::uint64_t keep(std::size_t memory = 1, std::uint64_t client = 0) {
+    return queries.keep(std::make_unique<Work>(alive, memory), "orders", client);
   }
 
   int alive = 0;
@@ -62,6 +62,15 @@ TEST_F(SuspendedQueriesTest, TheOldestGoWhenTheyHoldTooMuch) {
   EXPECT_FALSE(queries.take(first, "orders"));
   EXPECT_TRUE(queries.take(second, "orders"));
   EXPECT_TRUE(queries.take(third, "orders"));
+}
+
+TEST_F(SuspendedQueriesTest, OneClientDoesNotTakeThePlacesOfOthers) {
+  const auto modest = keep(1, 1);
+  for (std::size_t i = 0; i < 2 * SuspendedQueries::kCountMax; ++i) keep(1, 2);
+  EXPECT_TRUE(queries.take(modest, "orders"));
+  const auto small = keep(1, 1);
+  for (int i = 0; i < 5; ++i) keep(SuspendedQueries::kMemoryMax / 2, 2);
+  EXPECT_TRUE(queries.take(small, "orders"));
 }
 
 TEST_F(SuspendedQueriesTest, NothingIsKeptAfterTheEnd) {

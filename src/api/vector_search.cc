@@ -91,6 +91,8 @@ Result<std::optional<std::vector<Candidate>>> VectorSearch::find(const WalkScope
     // Side by side in the log they are read faster.
     std::ranges::sort(found->similar, {}, &Candidate::position);
     ORRERY_TRY(const bool is_enough, has_enough(scope, found->similar));
+    // Going over every document can be divided, this cannot.
+    if (scope.work != nullptr && scope.work->is_over()) break;
     if (!is_enough) continue;
     candidates = std::move(found->similar);
     candidates->insert(candidates->end(), found->others.begin(), found->others.end());
@@ -111,6 +113,7 @@ Result<bool> VectorSearch::has_enough(const WalkScope& scope,
   limits.bytes_max = limits.memory_max;
   query::Execution trial(query_, limits);
   trial.begin_piece({});
+  trial.work_with(scope.work);
   std::uint64_t documents = 0;
   auto cursor =
       partition::DocumentCursor::over(scope.snapshot, scope.partition, similar, scope.filter);
@@ -120,9 +123,11 @@ Result<bool> VectorSearch::has_enough(const WalkScope& scope,
       continue;
     }
     if (trial.take(cursor.text(), cursor.number()) == query::Execution::Next::PageDone) break;
+    if (scope.work != nullptr && scope.work->is_over()) return false;
     if (counts_rows && trial.stats().rows >= rows) return true;
   }
   ORRERY_TRY(cursor.status());
+  if (scope.work != nullptr && scope.work->has_stopped()) return interruption(*scope.work);
   // What is wrong with a row is told by the query itself.
   if (counts_documents || counts_rows || !trial.finish()) return false;
   return trial.position().skipped + trial.count() >= rows;

@@ -41,6 +41,7 @@ struct Options {
   std::uint64_t partition_size_mb = 50 << 10;
   std::uint64_t history_size_mb = 1 << 10;
   std::int64_t request_timeout_ms = 30'000;
+  std::int64_t page_timeout_ms = 1000;
   std::int64_t feed_heartbeat_seconds = 15;
 };
 
@@ -163,6 +164,7 @@ int run(Options& options) {
   config.partition_bytes_max = options.partition_size_mb << 20;
   config.history_bytes_max = options.history_size_mb << 20;
   config.request_time_max = std::chrono::milliseconds(options.request_timeout_ms);
+  config.page_time_max = std::chrono::milliseconds(options.page_timeout_ms);
   config.feed_heartbeat = std::chrono::seconds(options.feed_heartbeat_seconds);
 
   // Before there are threads, so that all of them leave these signals to the wait below.
@@ -296,6 +298,12 @@ void add_serve(CLI::App& app, int& exit_code) {
                    "Of a range, older versions and deletes beyond this, in MiB, are let go before "
                    "their time")
       ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 30))
+      ->capture_default_str();
+  serve
+      ->add_option("--page-timeout-ms", options->page_timeout_ms,
+                   "A page of a query or feed ends after this time, and one document may take as "
+                   "much processor time")
+      ->check(CLI::Range(10, 60'000))
       ->capture_default_str();
   serve
       ->add_option("--feed-readers-max", config.feed_readers_max,

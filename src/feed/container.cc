@@ -14,12 +14,12 @@ namespace {
 /// One part of one range, being read. Sources point into it, so it stays where it is.
 struct Strand {
   Strand(const storage::Snapshot& snapshot, const ContainerRange& range, storage::Head head_then,
-         const PageRequest& asked, ContainerPosition::ReadRange part, Stopwatch& stopwatch)
+         const PageRequest& asked, ContainerPosition::ReadRange part, WorkBudget& work)
       : epks(std::move(part.epks)),
         head(std::move(head_then)),
         request(asked),
         after(part.after),
-        ground{snapshot, range.partition, head, stopwatch} {
+        ground{snapshot, range.partition, head, work} {
     request.after = after;
     request.began_at = part.began_at;
     request.scope = {};
@@ -74,14 +74,14 @@ Result<ContainerPage> read_container(Reader& reader, const storage::Snapshot& sn
                                      const ContainerPosition& from, const PageRequest& request,
                                      std::string text) {
   ContainerPage page;
-  Stopwatch stopwatch(request.empty_deadline);
+  const RequestWork work(request);
   std::vector<std::unique_ptr<Strand>> strands;
   for (const ContainerRange& range : ranges) {
     ORRERY_TRY(const auto head, head_in(snapshot, range.partition));
     page.heads.push_back(head.lsn);
     for (auto& part : from.within(range.epks)) {
       auto strand =
-          std::make_unique<Strand>(snapshot, range, head, request, std::move(part), stopwatch);
+          std::make_unique<Strand>(snapshot, range, head, request, std::move(part), *work);
       ORRERY_TRY(check_history(head, strand->request));
       if (strand->after < head.lsn) {
         ORRERY_TRY(strand->source, reader.open(strand->ground, strand->request));
@@ -91,7 +91,7 @@ Result<ContainerPage> read_container(Reader& reader, const storage::Snapshot& sn
     }
   }
 
-  PageBuilder builder(request, std::move(text));
+  PageBuilder builder(request, *work, std::move(text));
   for (;;) {
     // The oldest change of all; of equally old ones that of the first range.
     Strand* oldest = nullptr;
@@ -120,8 +120,8 @@ Result<ContainerPage> read_container(Reader& reader, const storage::Snapshot& sn
     }
     oldest->after = lsn;
     if (builder.full()) break;
-    if (!builder.empty()) stopwatch.set_deadline(request.deadline);
   }
+  if (work->has_stopped()) return interruption(*work);
 
   page.caught_up =
       std::ranges::all_of(strands, [](const auto& strand) { return strand->step == Step::End; });

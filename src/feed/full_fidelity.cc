@@ -115,10 +115,12 @@ Result<Step> HistorySource::next() {
   }
   for (; cursor_->valid(); cursor_->next()) {
     const auto position = storage::log_position(cursor_->key());
-    if (position.lsn != version_.position.lsn && ground_.stopwatch.expired()) {
+    if (position.lsn != last_ && last_ != Lsn{} && ground_.is_over()) {
       reached_ = position.lsn;
       return Step::OutOfTime;
     }
+    last_ = position.lsn;
+    ground_.spend(cursor_->value().size());
     const auto record = HistoryRecord::parse(cursor_->value());
     ORRERY_ASSERT(record.has_value());
     if (kinds_ == Kinds::Deletes && !record->deletes()) continue;

@@ -328,7 +328,8 @@ TEST_F(FullFidelityTest, LagOfAllVersionsCountsChanges) {
 TEST_F(FullFidelityTest, LagThatCannotBeCountedInTimeIsAnError) {
   for (int i = 0; i < 600; ++i) create(std::to_string(i));
   PageRequest asked = request();
-  asked.empty_deadline = std::chrono::steady_clock::time_point::min();
+  WorkBudget work({.deadline = WorkLimits::TimePoint::min()});
+  asked.work = &work;
   EXPECT_FALSE(reader.lag(*part, asked));
 }
 

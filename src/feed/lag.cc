@@ -31,7 +31,8 @@ Result<> count_entries(const Ground& ground, const PageRequest& request, Lag& la
                                        storage::partition_end(ground.partition),
                                        storage::Snapshot::Access::Scan);
   for (; cursor.valid(); cursor.next()) {
-    if (ground.stopwatch.expired()) return too_slow();
+    ground.spend(0);
+    if (ground.is_over()) return too_slow();
     const auto entry = storage::IdEntry::parse(cursor.value());
     ORRERY_ASSERT(entry.has_value());
     if (entry->position.lsn <= request.after) continue;
@@ -44,7 +45,7 @@ Result<> count_entries(const Ground& ground, const PageRequest& request, Lag& la
   return cursor.status();
 }
 
-Result<> count_versions(Source& source, const PageRequest& request, Lag& lag) {
+Result<> count_versions(Source& source, const PageRequest& request, WorkBudget& work, Lag& lag) {
   std::string instead;
   for (;;) {
     ORRERY_TRY(const Step step, source.next());
@@ -54,7 +55,7 @@ Result<> count_versions(Source& source, const PageRequest& request, Lag& lag) {
     if (request.filter != nullptr && !(request.mode == Mode::Latest && version.deletes())) {
       instead.clear();
       ORRERY_TRY(const auto decision,
-                 request.filter->decide(version.current, version.previous, instead));
+                 request.filter->decide(version.current, version.previous, instead, work));
       if (decision == ItemFilter::Decision::Skip) continue;
     }
     count(lag, version.current.size(), version.ts);
@@ -75,8 +76,8 @@ Result<Lag> Reader::lag(const storage::Snapshot& snapshot, PartitionNumber parti
   Lag lag;
   lag.head = head.lsn;
   if (request.after >= head.lsn) return lag;
-  Stopwatch stopwatch(request.empty_deadline);
-  const Ground ground{snapshot, partition, head, stopwatch};
+  const RequestWork work(request);
+  const Ground ground{snapshot, partition, head, *work};
   const bool latest_of_all = request.mode == Mode::Latest && !request.tombstones &&
                              request.scope.whole() && request.filter == nullptr;
   if (latest_of_all && head.lsn.value - request.after.value > head.documents / kEntryAdvantage) {
@@ -87,7 +88,7 @@ Result<Lag> Reader::lag(const storage::Snapshot& snapshot, PartitionNumber parti
   if (request.mode == Mode::Latest) map = live_maps_.of(partition, head);
   ORRERY_TRY(const auto source, open_source(ground, request, request.after, std::move(map),
                                             std::max<std::uint64_t>(head.documents, 1)));
-  ORRERY_TRY(count_versions(*source, request, lag));
+  ORRERY_TRY(count_versions(*source, request, *work, lag));
   return lag;
 }
 

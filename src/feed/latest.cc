@@ -70,12 +70,14 @@ Result<Step> LogSource::next() {
     }
     const LogPosition position = storage::log_position(cursor_->key());
     // Only between transactions: they are never cut.
-    if (position.lsn != version_.position.lsn &&
-        (looked_at_ >= looked_at_max_ || ground_.stopwatch.expired())) {
+    if (position.lsn != last_ && looked_at_ > 0 &&
+        (looked_at_ >= looked_at_max_ || ground_.is_over())) {
       reached_ = position.lsn;
       return Step::OutOfTime;
     }
+    last_ = position.lsn;
     ++looked_at_;
+    ground_.spend(cursor_->value().size());
     const auto record = storage::VersionRecord::parse(cursor_->value());
     ORRERY_ASSERT(record.has_value());
     if (!passes_(record->epk, record->partition_key) || !passes_(record->header)) continue;
@@ -109,7 +111,8 @@ KeyedSource::KeyedSource(const Ground& ground, std::vector<LogPosition> position
 Result<Step> KeyedSource::next() {
   while (at_ < positions_.size()) {
     const LogPosition position = positions_[at_];
-    if (position.lsn != version_.position.lsn && ground_.stopwatch.expired()) {
+    const bool is_next = at_ > 0 && positions_[at_ - 1].lsn != position.lsn;
+    if (is_next && ground_.is_over()) {
       reached_ = position.lsn;
       return Step::OutOfTime;
     }
@@ -130,6 +133,7 @@ Result<Step> KeyedSource::next() {
       ORRERY_TRY(cursor_->status());
       return Error(ErrorCode::Internal, "an index entry names a version that is not in the log");
     }
+    ground_.spend(cursor_->value().size());
     const auto record = storage::VersionRecord::parse(cursor_->value());
     ORRERY_ASSERT(record.has_value());
     if (!passes_(record->epk, record->partition_key) || !passes_(record->header)) continue;

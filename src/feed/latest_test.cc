@@ -1,12 +1,15 @@
 // Pages of the latest versions.
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <future>
 #include <map>
+#include <memory>
 #include <random>
 #include <set>
 #include <thread>
 
+#include "base/test_work_clock.h"
 #include "feed/test_feed.h"
 
 namespace orrery::feed {
@@ -141,10 +144,11 @@ TEST_F(LatestTest, APageThatRunsOutOfTimeSaysHowFarItCame) {
   // EPKs of the first hash version are of different lengths: such a scope is read from the log.
   asked.container.partition_key = nullptr;
   asked.scope.epks = scope_of_key("mine").epks;
-  asked.empty_deadline = std::chrono::steady_clock::time_point::min();
   int empty = 0;
   Page page;
   for (;;) {
+    WorkBudget work({.deadline = WorkLimits::TimePoint::min()});
+    asked.work = &work;
     page = read(asked);
     if (page.count > 0 || page.caught_up) break;
     EXPECT_GT(page.position, asked.after);
@@ -160,7 +164,8 @@ TEST_F(LatestTest, APageWithSomethingInItEndsAtItsDeadline) {
   for (int i = 0; i < 600; ++i) create(std::to_string(i));
   PageRequest asked = request();
   asked.count_max = std::nullopt;
-  asked.deadline = std::chrono::steady_clock::time_point::min();
+  WorkBudget work({.deadline = WorkLimits::TimePoint::min()});
+  asked.work = &work;
   const Page page = read(asked);
   EXPECT_GT(page.count, 0u);
   EXPECT_LT(page.count, 600u);
@@ -408,8 +413,8 @@ TEST_F(LatestTest, WrappedItemsHaveMetadata) {
 class OddIds final : public ItemFilter {
  public:
   explicit OddIds(std::optional<std::string> shown = {}) : shown_(std::move(shown)) {}
-  Result<Decision> decide(std::string_view current, std::string_view,
-                          std::string& instead) const override {
+  Result<Decision> decide(std::string_view current, std::string_view, std::string& instead,
+                          WorkBudget&) const override {
     const auto id = Json::parse(current)["id"].get<std::string>();
     if (std::stoi(id) % 2 == 0) return Decision::Skip;
     if (!shown_) return Decision::Keep;
@@ -455,10 +460,60 @@ TEST_F(LatestTest, WhatAFilterShowsInsteadKeepsItsLsn) {
 
 class Undecided final : public ItemFilter {
  public:
-  Result<Decision> decide(std::string_view, std::string_view, std::string&) const override {
+  Result<Decision> decide(std::string_view, std::string_view, std::string&,
+                          WorkBudget&) const override {
     return Error(ErrorCode::BadRequest, "undecided");
   }
 };
+
+/// Takes a second for each version, and wants none.
+class Slow final : public ItemFilter {
+ public:
+  explicit Slow(ManualWorkClock& clock) : clock_(clock) {}
+  Result<Decision> decide(std::string_view, std::string_view, std::string&,
+                          WorkBudget& work) const override {
+    ++asked;
+    clock_.work(std::chrono::seconds(1));
+    if (!work.look()) return interruption(work);
+    return Decision::Skip;
+  }
+  mutable int asked = 0;
+
+ private:
+  ManualWorkClock& clock_;
+};
+
+TEST_F(LatestTest, APageWhoseFilterIsSlowEndsAtItsDeadlineWhateverItHasFound) {
+  for (int i = 0; i < 10; ++i) create(std::to_string(i));
+  ManualWorkClock clock;
+  const Slow slow(clock);
+  PageRequest asked = request();
+  asked.filter = &slow;
+  for (int page = 1; page <= 5; ++page) {
+    WorkBudget work({.deadline = clock.now() + std::chrono::milliseconds(1500)}, nullptr, clock);
+    asked.work = &work;
+    const Page read_page = read(asked);
+    EXPECT_EQ(read_page.count, 0u);
+    EXPECT_EQ(slow.asked, 2 * page);
+    asked.after = read_page.position;
+  }
+  EXPECT_EQ(asked.after, part->head());
+}
+
+TEST_F(LatestTest, APageIsGivenUpWhenItsClientHasGone) {
+  for (int i = 0; i < 10; ++i) create(std::to_string(i));
+  ManualWorkClock clock;
+  const Slow slow(clock);
+  const auto gone = std::make_shared<std::atomic<bool>>(true);
+  WorkBudget work({}, gone, clock);
+  PageRequest asked = request();
+  asked.filter = &slow;
+  asked.work = &work;
+  const auto page = reader.read(*part, asked);
+  ASSERT_FALSE(page);
+  EXPECT_EQ(page.error().code(), ErrorCode::Unavailable);
+  EXPECT_EQ(slow.asked, 1);
+}
 
 TEST_F(LatestTest, AFilterThatCannotDecideFailsThePageAndTheLag) {
   create("1");

@@ -2,7 +2,6 @@
 // other.
 #pragma once
 
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -12,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "base/work_budget.h"
 #include "protocol/epk.h"
 #include "protocol/ids.h"
 #include "protocol/partition_key.h"
@@ -44,9 +44,10 @@ class ItemFilter {
   virtual ~ItemFilter() = default;
   /// `current` and `previous` are texts of documents; empty: there is none, as `current` after a
   /// delete, and `previous` unless the container keeps it. An error is the answer in place of the
-  /// page: what cannot be decided must not be missing, nor be shown to who may not want it.
+  /// page: what cannot be decided must not be missing, nor be shown to who may not want it. So is
+  /// interruption() when `work` stops.
   virtual Result<Decision> decide(std::string_view current, std::string_view previous,
-                                  std::string& instead) const = 0;
+                                  std::string& instead, WorkBudget& work) const = 0;
 };
 
 /// What the container says; outlives the request.
@@ -73,10 +74,9 @@ struct PageRequest {
   std::optional<std::uint32_t> count_max = 100;
   /// Of the items' text. The first transaction of a page is sent whole, however large.
   std::size_t bytes_max = std::size_t{4} << 20;
-  /// A page that has something in it ends then; one that has not goes on until the other.
-  std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
-  std::chrono::steady_clock::time_point empty_deadline =
-      std::chrono::steady_clock::time_point::max();
+  /// The page ends when it is over, whatever is in it; each transaction is an item. Null: without a
+  /// bound.
+  WorkBudget* work = nullptr;
   bool mark_groups = false;  ///< fill Page::groups
 };
 

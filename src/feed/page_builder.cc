@@ -63,8 +63,8 @@ void for_each_component(const PageRequest& request, const Version& version, Visi
 
 }  // namespace
 
-PageBuilder::PageBuilder(const PageRequest& request, std::string text)
-    : request_(request), text_(std::move(text)), begin_(text_.size()) {}
+PageBuilder::PageBuilder(const PageRequest& request, WorkBudget& work, std::string text)
+    : request_(request), work_(work), text_(std::move(text)), begin_(text_.size()) {}
 
 bool PageBuilder::full() const {
   return (request_.count_max && count_ >= *request_.count_max) ||
@@ -89,7 +89,7 @@ Result<> PageBuilder::add(const Version& version) {
   if (request_.filter != nullptr && !(request_.mode == Mode::Latest && version.deletes())) {
     instead_.clear();
     ORRERY_TRY(const auto decision,
-               request_.filter->decide(version.current, version.previous, instead_));
+               request_.filter->decide(version.current, version.previous, instead_, work_));
     switch (decision) {
       case ItemFilter::Decision::Skip:
         return {};

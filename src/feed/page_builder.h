@@ -16,8 +16,8 @@ namespace orrery::feed {
 /// its items are appended as they come, and taken back if they turn out not to fit.
 class PageBuilder {
  public:
-  /// The request outlives it. Items are appended to `text`.
-  PageBuilder(const PageRequest& request, std::string text);
+  /// The request and the budget outlive it. Items are appended to `text`.
+  PageBuilder(const PageRequest& request, WorkBudget& work, std::string text);
 
   bool empty() const { return count_ == 0; }
   /// Whether nothing more can fit.
@@ -46,6 +46,7 @@ class PageBuilder {
   void append_number(std::uint64_t value);
 
   const PageRequest& request_;
+  WorkBudget& work_;
   std::string text_;
   std::size_t begin_;  // Where the first item begins.
   std::size_t count_ = 0;

@@ -116,10 +116,10 @@ Result<Page> Reader::read(const storage::Snapshot& snapshot, PartitionNumber par
 
   const auto begun = thread_cpu_time();
   reserve(text, head, request);
-  Stopwatch stopwatch(request.empty_deadline);
-  const Ground ground{snapshot, partition, head, stopwatch};
+  const RequestWork work(request);
+  const Ground ground{snapshot, partition, head, *work};
   ORRERY_TRY(const auto source, open(ground, request));
-  PageBuilder builder(request, std::move(text));
+  PageBuilder builder(request, *work, std::move(text));
   ORRERY_TRY(Step step, source->next());
   while (step == Step::Version) {
     const Lsn lsn = source->version().position.lsn;
@@ -131,8 +131,8 @@ Result<Page> Reader::read(const storage::Snapshot& snapshot, PartitionNumber par
     const bool fits = builder.close_group();
     if (!fits) step = Step::Version;  // There is something left, whatever comes after it.
     if (!fits || builder.full()) break;
-    if (!builder.empty()) stopwatch.set_deadline(request.deadline);
   }
+  if (work->has_stopped()) return interruption(*work);
 
   page.caught_up = step == Step::End;
   if (!builder.empty()) {

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <array>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -15,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "base/work_budget.h"
 #include "feed/live_map.h"
 #include "feed/page.h"
 #include "storage/keys.h"
@@ -39,21 +39,6 @@ struct Version {
   bool deletes() const { return kind == Kind::Delete || kind == Kind::Expire; }
 };
 
-/// Tells when to give up; looks at the clock now and then only.
-class Stopwatch {
- public:
-  explicit Stopwatch(std::chrono::steady_clock::time_point deadline) : deadline_(deadline) {}
-  void set_deadline(std::chrono::steady_clock::time_point deadline) { deadline_ = deadline; }
-  bool expired() {
-    return ++asked_ % kInterval == 0 && std::chrono::steady_clock::now() > deadline_;
-  }
-
- private:
-  static constexpr std::size_t kInterval = 256;
-  std::chrono::steady_clock::time_point deadline_;
-  std::size_t asked_ = 0;
-};
-
 /// Where a source stands.
 enum class Step {
   Version,    ///< at version()
@@ -65,7 +50,8 @@ enum class Step {
 class Source {
  public:
   virtual ~Source() = default;
-  /// The first version, then the next. Blocks. Unavailable on an I/O error.
+  /// The first version, then the next. Blocks. Unavailable on an I/O error. Out of time only after
+  /// one transaction was looked at, so that each page comes further.
   virtual Result<Step> next() = 0;
   const Version& version() const { return version_; }
   /// After OutOfTime: all LSNs below this one have been looked at.
@@ -102,7 +88,33 @@ struct Ground {
   const storage::Snapshot& snapshot;
   PartitionNumber partition;
   const storage::Head& head;  ///< in that snapshot
-  Stopwatch& stopwatch;
+  WorkBudget& work;
+
+  /// Before a version of so many bytes is looked at.
+  void spend(std::size_t bytes) const { work.spend(kVersionSteps + WorkBudget::steps_of(bytes)); }
+  /// Between two transactions: whether no other one should be looked at.
+  bool is_over() const {
+    work.begin_item();
+    return work.is_over() || work.has_stopped();
+  }
+
+ private:
+  static constexpr std::uint64_t kVersionSteps = 4;
+};
+
+/// The budget of a request, or one without a bound.
+class RequestWork {
+ public:
+  explicit RequestWork(const PageRequest& request) {
+    if (request.work == nullptr) own_.emplace();
+    work_ = request.work == nullptr ? &*own_ : request.work;
+  }
+  WorkBudget& operator*() const { return *work_; }
+  WorkBudget* operator->() const { return work_; }
+
+ private:
+  std::optional<WorkBudget> own_;
+  WorkBudget* work_;
 };
 
 /// The live documents, from the log.
@@ -128,6 +140,7 @@ class LogSource final : public Source {
   std::optional<storage::Snapshot::Cursor> cursor_;
   storage::LogPosition from_;
   storage::Snapshot::Access access_;
+  Lsn last_;  // That was looked at.
   std::size_t looked_at_ = 0;
   std::size_t looked_at_max_ = SIZE_MAX;
 };
@@ -161,6 +174,7 @@ class HistorySource final : public Source {
   const Kinds kinds_;
   const Lsn after_;
   std::optional<storage::Snapshot::Cursor> cursor_;
+  Lsn last_;  // That was looked at.
 };
 
 /// Two sources in LSN order; of one LSN first all of the first.

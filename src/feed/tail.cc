@@ -15,13 +15,13 @@ constexpr std::size_t kResumeMax = 64;
 
 }  // namespace
 
-Async<std::shared_ptr<const void>> TailReads::get_any(std::string key, std::uint64_t now,
-                                                      Read read) {
+Async<std::shared_ptr<const void>> TailReads::get_any(std::string key, std::uint64_t now, Read read,
+                                                      const BackgroundPool::Lane* other) {
   if (auto found = find(key, now)) co_return found;
   co_return co_await asio::async_initiate<decltype(asio::use_awaitable), void(Outcome)>(
-      [this, now](auto handler, std::string asked, Read how) {
+      [this, now, other](auto handler, std::string asked, Read how) {
         const auto executor = asio::get_associated_executor(handler);
-        ask(std::move(asked), now, std::move(how), executor, std::move(handler));
+        ask(std::move(asked), now, std::move(how), other, executor, std::move(handler));
       },
       asio::use_awaitable, std::move(key), std::move(read));
 }
@@ -38,7 +38,8 @@ std::shared_ptr<const void> TailReads::find(std::string_view key, std::uint64_t 
 }
 
 void TailReads::ask(std::string key, std::uint64_t now, Read read,
-                    const asio::any_io_executor& executor, Resume resume) {
+                    const BackgroundPool::Lane* other, const asio::any_io_executor& executor,
+                    Resume resume) {
   std::shared_ptr<Flight> flight;
   {
     const std::lock_guard lock(mutex_);
@@ -63,8 +64,13 @@ void TailReads::ask(std::string key, std::uint64_t now, Read read,
     trim();
   }
   stats_.reads.fetch_add(1, std::memory_order_relaxed);
-  asio::post(pool_, [this, key = std::move(key), flight = std::move(flight),
-                     read = std::move(read)]() mutable { finish(key, flight, read()); });
+  auto work = [this, key = std::move(key), flight = std::move(flight),
+               read = std::move(read)]() mutable { finish(key, flight, read()); };
+  if (other != nullptr) {
+    other->post(std::move(work));
+  } else {
+    asio::post(pool_, std::move(work));
+  }
 }
 
 void TailReads::join(Flight& flight, const asio::any_io_executor& executor, Resume resume) {

@@ -56,9 +56,11 @@ class TailReads {
 
   /// What `key` stands for, as it was at `now` or later. The key must hold everything that makes a
   /// difference to what is read, apart from the moment.
+  /// `other`: who reads it, where it is not the usual pool. Lives as long as the call.
   template <typename Value>
-  Async<std::shared_ptr<const Value>> get(std::string key, std::uint64_t now, Read read) {
-    ORRERY_CO_TRY(auto found, co_await get_any(std::move(key), now, std::move(read)));
+  Async<std::shared_ptr<const Value>> get(std::string key, std::uint64_t now, Read read,
+                                          const BackgroundPool::Lane* other = nullptr) {
+    ORRERY_CO_TRY(auto found, co_await get_any(std::move(key), now, std::move(read), other));
     co_return std::static_pointer_cast<const Value>(std::move(found));
   }
 
@@ -86,9 +88,10 @@ class TailReads {
   };
   using Entries = std::list<Entry>;
 
-  Async<std::shared_ptr<const void>> get_any(std::string key, std::uint64_t now, Read read);
+  Async<std::shared_ptr<const void>> get_any(std::string key, std::uint64_t now, Read read,
+                                             const BackgroundPool::Lane* other);
   std::shared_ptr<const void> find(std::string_view key, std::uint64_t now);
-  void ask(std::string key, std::uint64_t now, Read read,
+  void ask(std::string key, std::uint64_t now, Read read, const BackgroundPool::Lane* other,
            const boost::asio::any_io_executor& executor, Resume resume);
   void finish(const std::string& key, const std::shared_ptr<Flight>& flight, Result<TailRead> read);
   static void join(Flight& flight, const boost::asio::any_io_executor& executor, Resume resume);

@@ -76,11 +76,11 @@ Result<TimePosition> Reader::find_time(const storage::Snapshot& snapshot, Partit
   ORRERY_TRY(check_history(head, request));
   if (time >= head.ts) return found;
 
-  Stopwatch stopwatch(request.empty_deadline);
+  const RequestWork work(request);
   const auto map = live_maps_.of(partition, head);
   // The first that the scope shows of what is newer, above `after`.
   const auto first_above = [&](const storage::Head& up_to, Lsn after) -> Result<bool> {
-    const Ground ground{snapshot, partition, up_to, stopwatch};
+    const Ground ground{snapshot, partition, up_to, *work};
     ORRERY_TRY(const auto source, open_source(ground, request, after, map, 1));
     ORRERY_TRY(const Step step, source->next());
     if (step == Step::End) return false;
@@ -105,7 +105,7 @@ Result<TimePosition> Reader::find_time(const storage::Snapshot& snapshot, Partit
     ORRERY_TRY(const bool matched, first_above(merged, Lsn{}));
     if (matched) return settled();
   }
-  const Ground ground{snapshot, partition, head, stopwatch};
+  const Ground ground{snapshot, partition, head, *work};
   ORRERY_TRY(Lsn after, last_not_newer(ground, Family::Log, head.merged_at, time, map.get()));
   if (request.tombstones) {
     ORRERY_TRY(const Lsn deletes,

@@ -64,6 +64,20 @@ bool is_loopback(const asio::ip::address& address) {
   return v6.is_loopback();
 }
 
+/// See Request::peer.
+std::uint64_t number_of(const asio::ip::address& address) {
+  constexpr std::uint64_t kV4 = std::uint64_t{1} << 32;
+  if (address.is_v4()) return kV4 | address.to_v4().to_uint();
+  const auto v6 = address.to_v6();
+  if (v6.is_v4_mapped()) {
+    return kV4 | asio::ip::make_address_v4(asio::ip::v4_mapped, v6).to_uint();
+  }
+  const auto bytes = v6.to_bytes();
+  std::uint64_t network = 0;
+  for (std::size_t i = 0; i < sizeof network; ++i) network = network << 8 | bytes[i];
+  return network;
+}
+
 // Best effort: a connection works without any of them.
 void set_options(Socket& socket) {
   error_code ignored;
@@ -109,6 +123,7 @@ Connection::Connection(Service& service, EventLoop& loop, Socket socket, Admissi
   set_options(socket_);
   peer_ = socket_.remote_endpoint(error);
   from_loopback_ = !error && is_loopback(peer_.address());
+  peer_number_ = error ? 0 : number_of(peer_.address());
   loop_.add(*this);
 }
 
@@ -340,6 +355,7 @@ Request& Connection::describe_request() {
   auto& request = parser_.request();
   request.secure = tls_ != nullptr;
   request.from_loopback = from_loopback_;
+  request.peer = peer_number_;
   request.client = this;
   return request;
 }

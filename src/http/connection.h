@@ -141,6 +141,7 @@ class Connection final : private Client {
   bool leaving_ = false;  // It is being closed to make room.
   boost::asio::ip::tcp::endpoint peer_;
   bool from_loopback_ = false;
+  std::uint64_t peer_number_ = 0;
   bool protocol_known_ = false;  // http or https: the first byte tells
 
   RequestParser parser_;

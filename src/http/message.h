@@ -47,6 +47,8 @@ class Request {
   bool authorized = false;
   /// For the handler, from the admission handler: what it has found out. 0: it was not asked.
   std::uint8_t admission = 0;
+  /// Stands for the address of the client; of IPv6, for its /64 network. 0: not known.
+  std::uint64_t peer = 0;
 
   /// The first header of that name, without surrounding white space; empty when absent.
   std::string_view header(HeaderName name) const {

@@ -3,8 +3,8 @@
 namespace orrery::partition {
 namespace {
 
-/// The deadline is looked at once in so many documents.
-constexpr std::size_t kDeadlineInterval = 64;
+/// What finding a document costs besides its length: see WorkBudget.
+constexpr std::uint64_t kDocumentSteps = 8;
 
 /// Collects a page.
 class Collector {
@@ -23,16 +23,17 @@ class Collector {
     ++count_;
     return true;
   }
-  bool out_of_time() {
-    return ++looked_at_ % kDeadlineInterval == 0 &&
-           std::chrono::steady_clock::now() > budget_.deadline;
+  /// After a document of so many bytes. False when the work must end.
+  bool spend(std::size_t bytes) {
+    budget_.work.begin_item();
+    return budget_.work.spend(kDocumentSteps + WorkBudget::steps_of(bytes));
   }
+  bool out_of_time() const { return budget_.work.is_over(); }
 
  private:
   const ScanBudget& budget_;
   std::string& text_;
   std::size_t& count_;
-  std::size_t looked_at_ = 0;
 };
 
 }  // namespace
@@ -47,6 +48,7 @@ Result<ScanOutcome> scan_by_number(const storage::Snapshot& snapshot, PartitionN
   while (cursor.step()) {
     if (cursor.passes() && !collector.add(cursor.text())) return outcome;
     outcome.last = cursor.number();
+    if (!collector.spend(cursor.text().size())) return interruption(budget.work);
     if (collector.out_of_time()) {
       outcome.exhausted = !cursor.step();
       ORRERY_TRY(cursor.status());

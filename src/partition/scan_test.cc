@@ -82,9 +82,8 @@ class ScanTest : public testing::Test {
   Stage stage{*store, kPartition, RangeId{0}, Rid::container({0, 0, 0, 1}, {0x80, 0, 0, 1}),
               storage::Head{}};
   ScanFilter filter;
-  ScanBudget budget{.count_max = 1000,
-                    .bytes_max = 4 << 20,
-                    .deadline = std::chrono::steady_clock::time_point::max()};
+  WorkBudget work;
+  ScanBudget budget{.count_max = 1000, .bytes_max = 4 << 20, .work = work};
 };
 
 // ── single documents ─────────────────────────────────────────────────────────────────────────────
@@ -181,7 +180,7 @@ TEST_F(ScanTest, APageWhoseTimeIsOverSaysWhereToGoOn) {
     all.push_back(std::to_string(i));
     write({.id = all.back()});
   }
-  budget.deadline = std::chrono::steady_clock::time_point::min();
+  work.set_deadline(WorkLimits::TimePoint::min());
   const auto page = scan();
   EXPECT_FALSE(page.exhausted);
   EXPECT_LT(page.ids.size(), all.size());

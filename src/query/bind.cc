@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <utility>
 
 #include <fmt/format.h>
@@ -20,6 +21,8 @@ namespace {
 
 /// A constant larger than this is computed each time: a short text can say a very long one.
 constexpr std::size_t kKeptConstantBytesMax = 64 * 1024;
+/// How long constants of one query are computed before it runs.
+constexpr std::chrono::milliseconds kFoldingTimeMax{20};
 
 /// TOP, OFFSET and LIMIT.
 constexpr std::uint64_t kRowCountMax = 4'294'967'295;
@@ -68,9 +71,11 @@ class Binder {
     if (!is_constant || std::holds_alternative<Literal>(expression.node)) return is_constant;
     Frame frame;
     if (context_.settings != nullptr) frame.surroundings = &context_.settings->surroundings;
+    // It may be done on an event loop. What takes long is left to whoever runs the query.
+    frame.work = &folding_;
     json::Value scratch;
     json::Value value(evaluate(expression, frame, scratch));
-    if (value.weight() > kKeptConstantBytesMax) return false;
+    if (frame.failure || value.weight() > kKeptConstantBytesMax) return false;
     value.own();
     expression.node = Literal{std::move(value)};
     return true;
@@ -597,8 +602,9 @@ class Binder {
   std::string_view text_;
   std::vector<BoundName> names_;      // The innermost last.
   std::size_t document_ = kNoSource;  // The source that is the document of a whole query.
-  GroupScope* group_ = nullptr;       // Of the select list that is being bound.
-  GroupScopes groups_;                // And of those that its query is a subquery in.
+  WorkBudget folding_{{.total_time_max = kFoldingTimeMax}};
+  GroupScope* group_ = nullptr;  // Of the select list that is being bound.
+  GroupScopes groups_;           // And of those that its query is a subquery in.
   bool in_computed_ = false;
   bool ranks_ = false;
   const Expression* computed_ = nullptr;  // The last that was all of a computed property.

@@ -154,7 +154,7 @@ class Evaluation {
     Value at = taken(*access.base);
     std::string buffer;
     for (const Access::Step& step : access.steps) {
-      if (at.is_undefined()) break;
+      if (at.is_undefined() || !spend_for(at)) break;
       if (!step.computed) {
         at = std::move(at).member(step.name);
         continue;
@@ -194,10 +194,14 @@ class Evaluation {
     }
     static const Surroundings kNone;
     const Function& function = *call.function;
+    for (const Value* argument : arguments) {
+      if (!spend_for(*argument)) return scratch = Value();
+    }
+    const Arguments given({arguments.data(), count}, frame_.work);
     scratch = function.call_in == nullptr
-                  ? function.call({arguments.data(), count})
-                  : function.call_in({arguments.data(), count},
-                                     frame_.surroundings ? *frame_.surroundings : kNone);
+                  ? function.call(given)
+                  : function.call_in(given, frame_.surroundings ? *frame_.surroundings : kNone);
+    if (frame_.is_interrupted()) return scratch = Value();
     return metered(scratch);
   }
 
@@ -240,17 +244,20 @@ class Evaluation {
     Value right_scratch;
     const Value& left = of(*chain.first, left_scratch);
     const Chain::Link& link = chain.links.front();
-    return compared(link.op, left, of(*link.operand, right_scratch));
+    const Value& right = of(*link.operand, right_scratch);
+    return spend_for(left) ? compared(link.op, left, right) : Truth::Unknown;
   }
 
   const Value& of_node(const Chain& chain, Value& scratch) {
     if (is_comparison(chain)) return scratch = value_of(truth_of_comparison(chain));
     if (chain.links.front().op == BinaryOperator::Concat) return concatenated(chain, scratch);
+    if (!frame_.spend(chain.links.size())) return scratch = Value();
     Value result;
     const Value* left = &of(*chain.first, result);
     for (const Chain::Link& link : chain.links) {
       Value right_scratch;
       const Value& right = of(*link.operand, right_scratch);
+      if (!spend_for(*left)) return scratch = Value();
       result = applied(link.op, *left, right);
       left = &result;
     }
@@ -277,7 +284,7 @@ class Evaluation {
     const auto append = [&](const Expression& expression) {
       Value part_scratch;
       const Value& part = of(expression, part_scratch);
-      if (!part.is_string()) return false;
+      if (!part.is_string() || !spend_for(part)) return false;
       joined += part.as_string(buffer);
       return joined.size() <= kMadeBytesMax;
     };
@@ -290,6 +297,7 @@ class Evaluation {
   }
 
   Truth truth(const Logical& logical) {
+    if (!frame_.spend(logical.operands.size())) return Truth::Unknown;
     const Truth decisive = truth_if(!logical.is_and);
     bool any_unknown = false;
     for (const ExpressionPtr& operand : logical.operands) {
@@ -305,6 +313,7 @@ class Evaluation {
   }
 
   const Value& of_node(const Coalesce& coalesce, Value& scratch) {
+    if (!frame_.spend(coalesce.operands.size())) return scratch = Value();
     for (const ExpressionPtr& operand : coalesce.operands) {
       const Value& value = of(*operand, scratch);
       if (!value.is_undefined()) return value;
@@ -313,6 +322,7 @@ class Evaluation {
   }
 
   const Value& of_node(const Conditional& conditional, Value& scratch) {
+    if (!frame_.spend(conditional.branches.size())) return scratch = Value();
     for (const Conditional::Branch& branch : conditional.branches) {
       if (truth(*branch.when) == Truth::True) return of(*branch.then, scratch);
     }
@@ -324,6 +334,7 @@ class Evaluation {
     const Value& operand = of(*in.operand, operand_scratch);
     if (operand.is_undefined()) return scratch = Value();
     for (const ExpressionPtr& element : in.list) {
+      if (!frame_.spend() || !spend_for(operand)) return scratch = Value();
       Value element_scratch;
       if (equality(operand, of(*element, element_scratch)) == Truth::True) {
         return scratch = Value::boolean(!in.is_negated);
@@ -335,17 +346,20 @@ class Evaluation {
   const Value& of_node(const Like& like, Value& scratch) {
     Value operand_scratch;
     const Value& operand = of(*like.operand, operand_scratch);
-    if (!operand.is_string()) return scratch = Value();
+    if (!operand.is_string() || !spend_for(operand)) return scratch = Value();
     std::string text_buffer;
     const std::string_view text = operand.as_string(text_buffer);
-    if (like.compiled)
-      return scratch = Value::boolean(like.compiled->matches(text) != like.is_negated);
+    const auto is_like = [&](const LikePattern& pattern) {
+      const bool matches = pattern.matches(text, frame_.work);
+      if (frame_.is_interrupted()) return Value();
+      return Value::boolean(matches != like.is_negated);
+    };
+    if (like.compiled) return scratch = is_like(*like.compiled);
     Value pattern_scratch;
     const Value& pattern = of(*like.pattern, pattern_scratch);
-    if (!pattern.is_string()) return scratch = Value();
+    if (!pattern.is_string() || !spend_for(pattern)) return scratch = Value();
     std::string pattern_buffer;
-    const LikePattern compiled(pattern.as_string(pattern_buffer), like.escape);
-    return scratch = Value::boolean(compiled.matches(text) != like.is_negated);
+    return scratch = is_like(LikePattern(pattern.as_string(pattern_buffer), like.escape));
   }
 
   const Value& of_node(const Between& between, Value& scratch) {
@@ -353,6 +367,7 @@ class Evaluation {
     Value low_scratch;
     Value high_scratch;
     const Value& operand = of(*between.operand, operand_scratch);
+    if (!spend_for(operand)) return scratch = Value();
     const Truth above =
         compare(BinaryOperator::GreaterOrEqual, operand, of(*between.low, low_scratch));
     const Truth below =
@@ -363,6 +378,7 @@ class Evaluation {
 
   const Value& of_node(const ArrayLiteral& array, Value& scratch) {
     std::vector<Value> elements;
+    if (!frame_.spend(array.elements.size())) return scratch = Value();
     elements.reserve(array.elements.size());
     for (const ExpressionPtr& element : array.elements) {
       Value value = taken(*element);
@@ -373,6 +389,7 @@ class Evaluation {
 
   const Value& of_node(const ObjectLiteral& object, Value& scratch) {
     std::vector<json::Member> members;
+    if (!frame_.spend(object.properties.size())) return scratch = Value();
     members.reserve(object.properties.size());
     for (const ObjectLiteral::Property& property : object.properties) {
       Value value = taken(*property.value);
@@ -380,6 +397,11 @@ class Evaluation {
       members.push_back({Value::string_at(property.name), std::move(value)});
     }
     return scratch = Value::object(std::move(members));
+  }
+
+  /// What has no length is looked at in no time.
+  bool spend_for(const Value& value) {
+    return value.kind() < Kind::String || frame_.spend_for(value);
   }
 
   /// Counts what was made. A short text can ask for a lot, again and again.
@@ -407,6 +429,16 @@ Row::Row(const Sources& sources) : sources_(&sources) {
 void Row::set(std::size_t source, const Value& document) {
   const json::PathSet& paths = sources_->paths(source);
   paths.read(document, {found_.data() + begin_[source], paths.size()});
+}
+
+bool Frame::spend_for(const Value& value) {
+  // The weight of a tree is found by going over it.
+  return work == nullptr || spend(1 + WorkBudget::steps_of(value.weight()));
+}
+
+bool Frame::interrupted() {
+  if (!failure) failure = interruption(*work);
+  return false;
 }
 
 Frame::Frame(const Sources& sources, std::span<const Value> documents) : row(sources) {

@@ -1,7 +1,6 @@
 // What a bound expression says of one row.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -9,6 +8,7 @@
 #include <boost/container/small_vector.hpp>
 
 #include "base/error.h"
+#include "base/work_budget.h"
 #include "json/value.h"
 #include "query/ast.h"
 #include "query/bind.h"
@@ -48,9 +48,8 @@ inline constexpr std::size_t kSubqueryGroupsBytesMax = std::size_t{64} << 20;
 /// document.
 inline constexpr std::uint64_t kSubqueryRowsMax = 1'000'000;
 
-/// How long the subqueries of one row may take: what each of their rows does may be long, too. Such
-/// a query cannot be given up before.
-inline constexpr std::chrono::seconds kSubqueryTimeMax{5};
+/// What finding and reading a document costs besides its length: see WorkBudget.
+inline constexpr std::uint64_t kDocumentSteps = 8;
 
 /// What an evaluation stands on. One thread's.
 struct Frame {
@@ -72,10 +71,21 @@ struct Frame {
   std::span<const json::Value> aggregates;
   std::span<const json::Value> group;
 
+  /// Spends steps for what is done next. False when it must not be done: the failure says why.
+  bool spend(std::uint64_t steps = 1) {
+    return work == nullptr || work->spend(steps) || interrupted();
+  }
+  bool spend_for(const json::Value& value);
+  /// Whether whoever computed last was told to end.
+  bool is_interrupted() { return work != nullptr && work->has_stopped() && !interrupted(); }
+
+  WorkBudget* work = nullptr;  ///< null: without a bound
   std::size_t made_bytes = 0;
   std::uint64_t subquery_rows = 0;
-  std::chrono::steady_clock::time_point subqueries_begun;  ///< once there are some rows
   std::optional<Error> failure;  ///< what ends the query: a user-defined function, a limit
+
+ private:
+  bool interrupted();
 };
 
 /// Never fails: what makes no sense is undefined. The value is in `scratch`, or in the expression

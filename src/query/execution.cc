@@ -24,6 +24,9 @@ using SeenSet = std::unordered_set<json::Hash128, RowHashHash>;
 /// The text of a page has room for so much at once: some documents.
 constexpr std::size_t kRowsBytesFirst = std::size_t{16} << 10;
 
+/// What is done once all documents were seen may take so many times as long as one of them.
+constexpr int kFinishShares = 5;
+
 Error too_much_memory(std::string_view what) {
   return Error(ErrorCode::RequestTooLarge,
                fmt::format("The query needs more memory than a request may have: {}. Filter more, "
@@ -84,6 +87,11 @@ class Execution::Impl {
     }
   }
 
+  void work_with(WorkBudget* work) {
+    frame_.work = work;
+    if (inner_) inner_->work_with(work);
+  }
+
   void show_at_most(std::uint32_t rows) { limits_.rows_max = std::min(limits_.rows_max, rows); }
 
   void begin_piece(DocumentNumber after) {
@@ -95,10 +103,9 @@ class Execution::Impl {
     if (is_over() || frame_.failure) return Next::PageDone;
     ++stats_.documents;
     stats_.document_bytes += document.size();
-    if (inner_) {
-      inner_->take(document, number);
-      return inner_->is_over() ? Next::PageDone : Next::More;
-    }
+    if (inner_)
+      return inner_->take(document, number) == Next::PageDone ? Next::PageDone : Next::More;
+    if (!begin_document(document)) return Next::PageDone;
     return take_value(Value::of_object(document), number);
   }
 
@@ -110,6 +117,7 @@ class Execution::Impl {
   }
 
   void remember(std::string_view document, DocumentNumber number) {
+    if (!begin_document(document)) return;
     frame_.begin_row();
     frame_.row.set(0, Value::of_object(document));
     const std::uint32_t shown = shown_rows_of(number);
@@ -125,6 +133,7 @@ class Execution::Impl {
   }
 
   void resume_at(std::string_view document) {
+    if (!begin_document(document)) return;
     frame_.begin_row();
     frame_.row.set(0, Value::of_object(document));
     for_each_row(tree_, frame_, [this] {
@@ -146,6 +155,7 @@ class Execution::Impl {
   }
 
   Result<> finish() {
+    if (frame_.work != nullptr) frame_.work->begin_item(kFinishShares);
     if (inner_) ORRERY_TRY(take_inner_rows());
     if (frame_.failure) return Error(*frame_.failure);
     if (!query_->reads_documents() && !inner_ && !is_over()) {
@@ -190,6 +200,11 @@ class Execution::Impl {
   }
 
  private:
+  bool begin_document(std::string_view document) {
+    if (frame_.work != nullptr) frame_.work->begin_item();
+    return frame_.spend(kDocumentSteps + WorkBudget::steps_of(document.size()));
+  }
+
   Next take_value(const Value& document, DocumentNumber number) {
     frame_.begin_row();
     frame_.row.set(0, document);
@@ -499,6 +514,7 @@ class Execution::Impl {
   std::vector<GroupRow> rows_of_groups() {
     std::vector<GroupRow> rows;
     for (const auto& [key, group] : groups_->sorted()) {
+      if (!frame_.spend()) break;
       frame_.begin_row();
       Value value = groups_->show(*group, frame_);
       if (value.is_undefined()) continue;
@@ -579,7 +595,7 @@ class Execution::Impl {
     // They count as one piece, in which ties go on after the row that was shown last.
     begin_piece(resume_partials_.front().shown.number);
     const bool is_streamed = !groups_ && tree_.order_by.empty();
-    for (json::Reader reader(all); reader.next();) {
+    for (json::Reader reader(all); reader.next() && frame_.spend();) {
       ++number;
       if (is_streamed && number < resume_partials_.front().shown.number.value) {
         if (!tree_.is_distinct) continue;
@@ -625,6 +641,7 @@ Execution::Execution(PreparedQueryPtr query, const PageLimits& limits, RowPositi
     : impl_(std::make_unique<Impl>(std::move(query), limits, std::move(from))) {}
 Execution::~Execution() = default;
 
+void Execution::work_with(WorkBudget* work) { impl_->work_with(work); }
 void Execution::begin_piece(DocumentNumber after) { impl_->begin_piece(after); }
 Execution::Next Execution::take(std::string_view document, DocumentNumber number) {
   return impl_->take(document, number);

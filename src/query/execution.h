@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "base/result.h"
+#include "base/work_budget.h"
 #include "protocol/ids.h"
 #include "protocol/query_continuation.h"
 #include "query/prepared.h"
@@ -40,6 +41,10 @@ class Execution {
   Execution(PreparedQueryPtr query, const PageLimits& limits, RowPosition from = {});
   ~Execution();
 
+  /// What follows is done with this budget, which must outlive it, one item for each document;
+  /// where it stops, finish() fails. Null, as before: without a bound.
+  void work_with(WorkBudget* work);
+
   /// What follows is of this piece: of its documents those up to `after` have been emitted where
   /// their key is that of the position. Pieces come in the order in which their rows do where keys
   /// are equal.
@@ -62,7 +67,7 @@ class Execution {
   void show_at_most(std::uint32_t rows);
 
   /// All documents were given (or their pieces were done): makes the rows of the page.
-  /// PayloadTooLarge… what an expression or a limit refuses.
+  /// PayloadTooLarge… what an expression or a limit refuses; interruption() of the budget.
   Result<> finish();
 
   /// `row,row,…`

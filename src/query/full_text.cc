@@ -249,7 +249,7 @@ std::size_t SearchTerm::count_in(std::span<const Word> words) const {
 }
 
 double full_text_score(std::span<const Word> words, std::span<const SearchTerm> terms,
-                       const TextStatistics& statistics) {
+                       const TextStatistics& statistics, WorkBudget* work) {
   constexpr double kSaturation = 1.2;
   constexpr double kLengthWeight = 0.75;
   const bool is_known = statistics.documents > 0 && statistics.words > 0;
@@ -258,6 +258,7 @@ double full_text_score(std::span<const Word> words, std::span<const SearchTerm> 
       is_known ? length / (statistics.words / statistics.documents) : 1.0;
   double score = 0;
   for (std::size_t i = 0; i < terms.size(); ++i) {
+    if (work != nullptr && !work->spend(1 + words.size())) return 0;
     const auto frequency = static_cast<double>(terms[i].count_in(words));
     if (frequency == 0) continue;
     // Statistics may be older than the text, so that more texts are hit than were counted.

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/work_budget.h"
 #include "json/value.h"
 
 namespace orrery::query {
@@ -66,8 +67,8 @@ struct TextStatistics {
 };
 
 /// BM25: how well a text fits the terms, 0 when none of them occurs. There are as many terms as
-/// hits.
+/// hits. Of no use once `work`, if there is one, has stopped.
 double full_text_score(std::span<const Word> words, std::span<const SearchTerm> terms,
-                       const TextStatistics& statistics);
+                       const TextStatistics& statistics, WorkBudget* work = nullptr);
 
 }  // namespace orrery::query

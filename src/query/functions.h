@@ -8,13 +8,30 @@
 #include <span>
 #include <string_view>
 
+#include "base/work_budget.h"
 #include "json/value.h"
 #include "query/ast.h"
 #include "query/lexer.h"
 
 namespace orrery::query {
 
-using Arguments = std::span<const json::Value* const>;
+/// What a function is called with.
+class Arguments : public std::span<const json::Value* const> {
+ public:
+  using std::span<const json::Value* const>::span;
+  // Not explicit: parts of arguments are arguments.
+  Arguments(std::span<const json::Value* const> values) : span(values) {}
+  Arguments(std::span<const json::Value* const> values, WorkBudget* work)
+      : span(values), work_(work) {}
+
+  /// For functions that may take much longer than it takes to look at their arguments once. False:
+  /// they must end; what they return does not matter.
+  bool spend(std::uint64_t steps) const { return work_ == nullptr || work_->spend(steps); }
+  WorkBudget* work() const { return work_; }
+
+ private:
+  WorkBudget* work_ = nullptr;
+};
 
 inline constexpr std::uint8_t kAnyNumber = std::numeric_limits<std::uint8_t>::max();
 

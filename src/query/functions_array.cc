@@ -1,9 +1,12 @@
 // Functions of arrays and objects, and those that choose.
 #include <algorithm>
+#include <compare>
+#include <functional>
 #include <optional>
 
 #include "json/order.h"
 #include "query/arithmetic.h"
+#include "query/evaluate.h"
 #include "query/functions.h"
 
 namespace orrery::query {
@@ -86,6 +89,8 @@ Value array_concat(Arguments arguments) {
   for (const Value* array : arguments) {
     if (!array->is_array()) return {};
     for (Value& element : elements_of(*array)) all.push_back(std::move(element));
+    // More would be undefined anyway: see kMadeBytesMax.
+    if (all.size() * sizeof(Value) > kMadeBytesMax) return {};
   }
   return Value::array(std::move(all));
 }
@@ -100,9 +105,19 @@ bool has_members(const Value& object, const Value& part) {
   return true;
 }
 
-bool contains(const Value& array, const Value& wanted, bool in_part) {
-  for (Reader reader(array); reader.next();) {
+/// Once more over all of it.
+bool spend_for(Arguments arguments, const Value& array) {
+  return arguments.spend(1 + WorkBudget::steps_of(array.weight()));
+}
+
+bool contains(Arguments arguments, const Value& wanted, bool in_part) {
+  const std::size_t members = in_part ? wanted.size() : 0;
+  for (Reader reader(*arguments[0]); reader.next();) {
     const Value element = reader.value();
+    // Each member is looked for from the beginning.
+    if (members > 1 && !arguments.spend(members * (1 + WorkBudget::steps_of(element.weight())))) {
+      return false;
+    }
     if (in_part && wanted.is_object() && element.is_object() ? has_members(element, wanted)
                                                              : json::equal(element, wanted)) {
       return true;
@@ -118,7 +133,7 @@ Value array_contains(Arguments arguments) {
     if (!arguments[2]->is_boolean()) return {};
     in_part = arguments[2]->as_boolean();
   }
-  return Value::boolean(contains(*arguments[0], *arguments[1], in_part));
+  return Value::boolean(contains(arguments, *arguments[1], in_part));
 }
 
 /// One that decides wins over one that is undefined.
@@ -128,7 +143,9 @@ Value contains_several(Arguments arguments, bool decisive) {
   for (const Value* wanted : arguments.subspan(1)) {
     if (wanted->is_undefined()) {
       any_undefined = true;
-    } else if (contains(*arguments[0], *wanted, false) == decisive) {
+    } else if (!spend_for(arguments, *arguments[0])) {
+      return {};
+    } else if (contains(arguments, *wanted, false) == decisive) {
       return Value::boolean(decisive);
     }
   }
@@ -196,33 +213,55 @@ Value object_to_array(Arguments arguments) {
 
 // ── Sets ─────────────────────────────────────────────────────────────────────────────────────────
 
-bool is_before(const Value& a, const Value& b) { return json::compare(a, b) < 0; }
+/// Leaves a sort that takes too long, which nothing else does.
+struct Interrupted {};
+
+/// Compares values for one call.
+class Comparison {
+ public:
+  explicit Comparison(Arguments arguments) : arguments_(arguments) {}
+
+  std::weak_ordering operator()(const Value& a, const Value& b) const {
+    if (!arguments_.spend(1 + WorkBudget::steps_of(a.weight()))) throw Interrupted();
+    return json::compare(a, b);
+  }
+  bool is_before(const Value& a, const Value& b) const { return (*this)(a, b) < 0; }
+
+ private:
+  Arguments arguments_;
+};
+
+void sort(std::vector<Value>& values, const Comparison& comparison) {
+  std::ranges::sort(values, std::bind_front(&Comparison::is_before, &comparison));
+}
 
 /// A set of values that can be asked quickly.
 class ValueSet {
  public:
-  explicit ValueSet(const Value& array) : sorted_(elements_of(array)) {
-    std::ranges::sort(sorted_, is_before);
+  ValueSet(const Value& array, const Comparison& comparison)
+      : sorted_(elements_of(array)), comparison_(comparison) {
+    sort(sorted_, comparison_);
   }
   bool has(const Value& value) const {
-    return std::ranges::binary_search(sorted_, value, is_before);
+    return std::ranges::binary_search(sorted_, value,
+                                      std::bind_front(&Comparison::is_before, &comparison_));
   }
 
  private:
   std::vector<Value> sorted_;
+  const Comparison& comparison_;
 };
 
 /// The first of each value, in their order.
-std::vector<Value> distinct(std::vector<Value> values) {
+std::vector<Value> distinct(std::vector<Value> values, const Comparison& comparison) {
   std::vector<std::size_t> places(values.size());
   for (std::size_t i = 0; i < places.size(); ++i) places[i] = i;
   std::ranges::sort(places, [&](std::size_t a, std::size_t b) {
-    const auto order = json::compare(values[a], values[b]);
+    const auto order = comparison(values[a], values[b]);
     return order != 0 ? order < 0 : a < b;
   });
-  const auto repeated = std::ranges::unique(places, [&](std::size_t a, std::size_t b) {
-    return json::compare(values[a], values[b]) == 0;
-  });
+  const auto repeated = std::ranges::unique(
+      places, [&](std::size_t a, std::size_t b) { return comparison(values[a], values[b]) == 0; });
   places.erase(repeated.begin(), repeated.end());
   std::ranges::sort(places);
   std::vector<Value> result;
@@ -231,41 +270,44 @@ std::vector<Value> distinct(std::vector<Value> values) {
   return result;
 }
 
-bool both_arrays(Arguments arguments) {
-  return arguments[0]->is_array() && arguments[1]->is_array();
+/// A function of two arrays.
+template <Value (*call)(Arguments, const Comparison&)>
+Value of_sets(Arguments arguments) {
+  if (!arguments[0]->is_array() || !arguments[1]->is_array()) return {};
+  try {
+    return call(arguments, Comparison(arguments));
+  } catch (const Interrupted&) {
+    return {};
+  }
 }
 
-Value set_intersect(Arguments arguments) {
-  if (!both_arrays(arguments)) return {};
-  const ValueSet first(*arguments[0]);
-  auto result = distinct(elements_of(*arguments[1]));
+Value set_intersect(Arguments arguments, const Comparison& comparison) {
+  const ValueSet first(*arguments[0], comparison);
+  auto result = distinct(elements_of(*arguments[1]), comparison);
   std::erase_if(result, [&](const Value& value) { return !first.has(value); });
   return Value::array(std::move(result));
 }
 
-Value set_difference(Arguments arguments) {
-  if (!both_arrays(arguments)) return {};
-  const ValueSet second(*arguments[1]);
-  auto result = distinct(elements_of(*arguments[0]));
+Value set_difference(Arguments arguments, const Comparison& comparison) {
+  const ValueSet second(*arguments[1], comparison);
+  auto result = distinct(elements_of(*arguments[0]), comparison);
   std::erase_if(result, [&](const Value& value) { return second.has(value); });
   return Value::array(std::move(result));
 }
 
-Value set_union(Arguments arguments) {
-  if (!both_arrays(arguments)) return {};
+Value set_union(Arguments arguments, const Comparison& comparison) {
   auto all = elements_of(*arguments[0]);
   for (Value& value : elements_of(*arguments[1])) all.push_back(std::move(value));
-  return Value::array(distinct(std::move(all)));
+  return Value::array(distinct(std::move(all), comparison));
 }
 
-Value set_equal(Arguments arguments) {
-  if (!both_arrays(arguments)) return {};
-  auto first = distinct(elements_of(*arguments[0]));
-  auto second = distinct(elements_of(*arguments[1]));
-  std::ranges::sort(first, is_before);
-  std::ranges::sort(second, is_before);
+Value set_equal(Arguments arguments, const Comparison& comparison) {
+  auto first = distinct(elements_of(*arguments[0]), comparison);
+  auto second = distinct(elements_of(*arguments[1]), comparison);
+  sort(first, comparison);
+  sort(second, comparison);
   return Value::boolean(std::ranges::equal(
-      first, second, [](const Value& a, const Value& b) { return json::compare(a, b) == 0; }));
+      first, second, [&](const Value& a, const Value& b) { return comparison(a, b) == 0; }));
 }
 
 constexpr Function kFunctions[] = {
@@ -283,10 +325,10 @@ constexpr Function kFunctions[] = {
     {"CHOOSE", 2, kAnyNumber, choose, true},
     {"IIF", 3, 3, iif, true},
     {"OBJECTTOARRAY", 1, 3, object_to_array},
-    {"SETDIFFERENCE", 2, 2, set_difference},
-    {"SETEQUAL", 2, 2, set_equal},
-    {"SETINTERSECT", 2, 2, set_intersect},
-    {"SETUNION", 2, 2, set_union},
+    {"SETDIFFERENCE", 2, 2, of_sets<set_difference>},
+    {"SETEQUAL", 2, 2, of_sets<set_equal>},
+    {"SETINTERSECT", 2, 2, of_sets<set_intersect>},
+    {"SETUNION", 2, 2, of_sets<set_union>},
 };
 
 }  // namespace

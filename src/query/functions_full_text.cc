@@ -52,6 +52,7 @@ Value contains(Arguments arguments) {
   const auto terms = terms_of(arguments, searched.language());
   if (!terms) return {};
   for (const SearchTerm& term : *terms) {
+    if (!arguments.spend(1 + searched.words().size())) return {};
     if (term.occurs_in(searched.words()) == decisive) return Value::boolean(decisive);
   }
   return Value::boolean(!decisive);
@@ -86,7 +87,7 @@ Value score(Arguments arguments) {
   const TextStatistics statistics = {.documents = arguments[2]->as_number().real,
                                      .words = arguments[3]->as_number().real,
                                      .hits = hits};
-  const double value = full_text_score(searched.words(), terms, statistics);
+  const double value = full_text_score(searched.words(), terms, statistics, arguments.work());
   return std::isfinite(value) ? Value::number(value) : Value();
 }
 

@@ -301,8 +301,9 @@ bool is_inside_character(std::string_view text, std::size_t at) {
 class Search {
  public:
   /// `groups`: of them the matches tell, besides the whole. All must outlive it.
-  Search(const Pattern& pattern, std::string_view text, std::size_t groups = 0)
+  Search(const Pattern& pattern, std::string_view text, WorkBudget* budget, std::size_t groups = 0)
       : pattern_(pattern),
+        budget_(budget),
         re2_(*pattern.compiled),
         groups_(groups),
         // Null is for groups that have no part in a match: an empty text is somewhere, too.
@@ -322,6 +323,7 @@ class Search {
         return false;
       }
       work_ += work;
+      if (budget_ != nullptr && !budget_->spend(1 + WorkBudget::steps_of(work))) return false;
       if (!re2_.Match(text_, at_, text_.size(), RE2::UNANCHORED, found_.data(),
                       static_cast<int>(found_.size()))) {
         at_ = text_.size() + 1;
@@ -378,6 +380,7 @@ class Search {
   }
 
   const Pattern& pattern_;
+  WorkBudget* const budget_;
   const RE2& re2_;
   std::size_t groups_;
   std::string_view text_;
@@ -395,7 +398,7 @@ Value regex_match(Arguments arguments) {
   if (!texts) return {};
   const Pattern* pattern = find_pattern(texts[1], arguments.size() > 2 ? texts[2] : "", texts[0]);
   if (pattern == nullptr) return {};
-  Search search(*pattern, texts[0]);
+  Search search(*pattern, texts[0], arguments.work());
   const bool is_found = search.next();
   return search.is_beyond() ? Value() : Value::boolean(is_found);
 }
@@ -412,7 +415,7 @@ class Extraction {
     if (pattern == nullptr || !group || *group < 0) return;
     group_ = static_cast<std::size_t>(*group);
     if (group_ > pattern->group_max()) return;
-    search_.emplace(*pattern, texts_[0], group_);
+    search_.emplace(*pattern, texts_[0], arguments.work(), group_);
   }
 
   /// False: the arguments make no sense.
@@ -488,7 +491,7 @@ Value regex_replace(Arguments arguments) {
   const Pattern* pattern = find_pattern(texts[1], arguments.size() > 3 ? texts[3] : "", texts[0]);
   if (pattern == nullptr) return {};
   const std::string_view text = texts[0];
-  Search search(*pattern, text, pattern->group_max());
+  Search search(*pattern, text, arguments.work(), pattern->group_max());
   std::string out;
   std::size_t copied = 0;
   while (search.next()) {

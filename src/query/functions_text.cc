@@ -59,6 +59,7 @@ Value contains_several(Arguments arguments) {
       any_undefined = true;
       continue;
     }
+    if (!arguments.spend(1 + WorkBudget::steps_of(text.size()))) return {};
     const std::string_view plain = part->as_string(part_buffer);
     if (contains(text, ignoring_case ? to_upper(plain) : std::string(plain)) == decisive) {
       return Value::boolean(decisive);
@@ -273,9 +274,12 @@ Value string_split(Arguments arguments) {
   if (!texts) return {};
   std::vector<Value> parts;
   std::size_t begin = 0;
+  std::size_t bytes = 0;
   while (!texts[1].empty()) {
     const std::size_t at = find_in(texts[0], texts[1], begin);
     if (at == std::string_view::npos) break;
+    bytes += sizeof(Value) + at - begin;
+    if (bytes > kMadeBytesMax || !arguments.spend(1)) return {};
     parts.push_back(made(texts[0].substr(begin, at - begin)));
     begin = at + texts[1].size();
   }

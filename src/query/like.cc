@@ -115,13 +115,14 @@ std::optional<std::size_t> LikePattern::match_at(const Part& part, std::string_v
 
 /// The position after the first place of the part from `at` on.
 std::optional<std::size_t> LikePattern::find(const Part& part, std::string_view text,
-                                             std::size_t at) {
+                                             std::size_t at, WorkBudget* work) {
   if (part.is_literal) {
     const std::size_t found = find_in(text, part.text, at);
     if (found == std::string_view::npos) return std::nullopt;
     return found + part.text.size();
   }
   while (at < text.size()) {
+    if (work != nullptr && !work->spend(1 + part.units.size() / 8)) return std::nullopt;
     if (const auto end = match_at(part, text, at)) return end;
     at += character_at(text, at).size;
   }
@@ -140,13 +141,13 @@ bool LikePattern::ends_with(const Part& part, std::string_view text, std::size_t
   return match_at(part, text, at) == text.size();
 }
 
-bool LikePattern::matches(std::string_view text) const {
+bool LikePattern::matches(std::string_view text, WorkBudget* work) const {
   const auto begin = match_at(parts_.front(), text, 0);
   if (!begin) return false;
   if (parts_.size() == 1) return *begin == text.size();
   std::size_t at = *begin;
   for (std::size_t i = 1; i + 1 < parts_.size(); ++i) {
-    const auto end = find(parts_[i], text, at);
+    const auto end = find(parts_[i], text, at, work);
     if (!end) return false;
     at = *end;
   }

@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/work_budget.h"
+
 namespace orrery::query {
 
 /// A pattern, read once. A match takes time in proportion to the text, and to the text times the
@@ -18,8 +20,9 @@ class LikePattern {
   /// ordinary too.
   LikePattern(std::string_view pattern, std::optional<char32_t> escape);
 
-  /// The whole text, with case.
-  bool matches(std::string_view text) const;
+  /// The whole text, with case. What it says does not matter once `work`, if there is one, has
+  /// stopped.
+  bool matches(std::string_view text, WorkBudget* work = nullptr) const;
 
  private:
   /// One character of the pattern that is not %.
@@ -39,7 +42,8 @@ class LikePattern {
   static bool matches_unit(const Unit& unit, char32_t character);
   static std::optional<std::size_t> match_at(const Part& part, std::string_view text,
                                              std::size_t at);
-  static std::optional<std::size_t> find(const Part& part, std::string_view text, std::size_t at);
+  static std::optional<std::size_t> find(const Part& part, std::string_view text, std::size_t at,
+                                         WorkBudget* work);
   static bool ends_with(const Part& part, std::string_view text, std::size_t from);
 
   std::vector<Part> parts_;  ///< at least one; between each two is a %

@@ -85,8 +85,9 @@ Result<Predicate> Predicate::parse_condition(std::string_view text, const Settin
   return Predicate(std::move(bound));
 }
 
-Result<bool> Predicate::is_true_of(std::span<const json::Value> documents) const {
+Result<bool> Predicate::is_true_of(std::span<const json::Value> documents, WorkBudget* work) const {
   Frame frame = bound_->documents.frame_of(documents);
+  frame.work = work;
   const bool holds = is_true(*bound_->query.where, frame);
   if (frame.failure) return Error(*std::move(frame.failure));
   return holds;

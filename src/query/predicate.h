@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/result.h"
+#include "base/work_budget.h"
 #include "json/value.h"
 #include "query/bind.h"
 #include "query/settings.h"
@@ -54,10 +55,12 @@ class Predicate {
 
   /// Whether the expression is true: not false, not undefined, not anything else. One document for
   /// each alias, in their order; undefined where there is none. Errors are those that end a query:
-  /// BadRequest when subqueries have too many rows, or take too long; RequestTooLarge when what
-  /// they find is too large.
-  Result<bool> is_true_of(std::span<const json::Value> documents) const;
-  Result<bool> is_true_of(const json::Value& document) const { return is_true_of({&document, 1}); }
+  /// BadRequest when subqueries have too many rows; RequestTooLarge when what they find is too
+  /// large; interruption() when `work`, if there is one, stops.
+  Result<bool> is_true_of(std::span<const json::Value> documents, WorkBudget* work = nullptr) const;
+  Result<bool> is_true_of(const json::Value& document, WorkBudget* work = nullptr) const {
+    return is_true_of({&document, 1}, work);
+  }
 
  private:
   struct Bound;

@@ -58,7 +58,8 @@ Result<Projection> Projection::parse(std::string_view text,
 
 bool Projection::is_star() const { return bound_->query.selection.kind == Selection::Kind::Star; }
 
-Result<bool> Projection::show(std::string& out, std::span<const json::Value> documents) const {
+Result<bool> Projection::show(std::string& out, std::span<const json::Value> documents,
+                              WorkBudget* work) const {
   const Selection& selection = bound_->query.selection;
   if (selection.kind == Selection::Kind::Star) {
     const bool is_there = !documents.empty() && documents.front().is_object();
@@ -67,6 +68,7 @@ Result<bool> Projection::show(std::string& out, std::span<const json::Value> doc
     return true;
   }
   Frame frame = bound_->documents.frame_of(documents);
+  frame.work = work;
   if (selection.kind == Selection::Kind::Value) {
     json::Value scratch;
     const json::Value& value = evaluate(*selection.items.front().expression, frame, scratch);

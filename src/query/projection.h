@@ -35,7 +35,8 @@ class Projection {
   /// document. False, and nothing appended, when it would be larger than kBytesMax. Errors are
   /// those that end a query: as of Predicate::is_true_of, and NumberNotInJson where a number is NaN
   /// or infinite; nothing is appended then, either.
-  Result<bool> show(std::string& out, std::span<const json::Value> documents) const;
+  Result<bool> show(std::string& out, std::span<const json::Value> documents,
+                    WorkBudget* work = nullptr) const;
 
  private:
   struct Bound;

@@ -3,6 +3,7 @@
 
 #include <string_view>
 
+#include "base/work_budget.h"
 #include "query/evaluate.h"
 #include "query/prepared.h"
 
@@ -12,7 +13,8 @@ namespace orrery::query {
 /// One thread's; several may each have one of the same query. The query must outlive it.
 class RowFinder {
  public:
-  explicit RowFinder(const PreparedQuery& query);
+  /// Where `work` stops, every document has a row.
+  RowFinder(const PreparedQuery& query, WorkBudget& work);
 
   /// Whether FROM and WHERE leave a row of it. Also where something fails: the execution tells
   /// what.

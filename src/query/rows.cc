@@ -18,24 +18,11 @@ namespace {
 
 using ValueVisitor = std::function<bool(Value)>;
 
-/// The clock is looked at once in so many rows.
-constexpr std::uint64_t kClockInterval = 64;
-
-/// One more row of a subquery or join. False when there were too many, or when they took too long.
-bool counted(Frame& frame) {
-  ++frame.subquery_rows;
-  if (frame.subquery_rows % kClockInterval == 0) {
-    const auto now = std::chrono::steady_clock::now();
-    if (frame.subquery_rows == kClockInterval) frame.subqueries_begun = now;
-    if (now - frame.subqueries_begun > kSubqueryTimeMax) {
-      frame.failure = Error(ErrorCode::BadRequest,
-                            fmt::format("JOINs and subqueries take more than {} seconds for one "
-                                        "document: filter earlier, or join less.",
-                                        kSubqueryTimeMax.count()));
-      return false;
-    }
-  }
-  if (frame.subquery_rows <= kSubqueryRowsMax) return true;
+/// One more row of a subquery or join, over this. False when there were too many, or when they took
+/// too long.
+bool counted(Frame& frame, const Value& value) {
+  if (!frame.spend_for(value)) return false;
+  if (++frame.subquery_rows <= kSubqueryRowsMax) return true;
   frame.failure = Error(ErrorCode::BadRequest,
                         fmt::format("JOINs and subqueries make more than {} rows of one document: "
                                     "filter earlier, or join less.",
@@ -65,7 +52,7 @@ bool descend(const Query& query, std::size_t at, Frame& frame, const RowVisitor&
 
 bool with_source(const Query& query, std::size_t at, const Value& value, Frame& frame,
                  const RowVisitor& visit) {
-  if (!counted(frame)) return false;
+  if (!counted(frame, value)) return false;
   frame.row.set(query.from[at].source, value);
   return descend(query, at + 1, frame, visit);
 }
@@ -133,7 +120,7 @@ bool for_each_value(const Query& query, Frame& frame, const ValueVisitor& visit)
   Window window(query);
   bool goes_on = true;
   const auto offer = [&](Value value) {
-    if (value.is_undefined() || !window.passes(value)) return true;
+    if (value.is_undefined() || frame.failure || !window.passes(value)) return !frame.failure;
     goes_on = visit(std::move(value));
     return goes_on && !window.is_over();
   };

@@ -25,6 +25,9 @@ struct Config {
   std::size_t connections_max = 10'000;
   std::size_t request_memory_bytes = 0;  ///< of requests and answers under way; 0: as fits
   std::chrono::milliseconds request_time_max{30'000};
+  /// A page of a feed or query ends after this time, and one document may take as much of a
+  /// processor.
+  std::chrono::milliseconds page_time_max{1000};
   std::size_t feed_readers_max = 10'000;  ///< who wait for changes, or have them streamed
   std::chrono::milliseconds feed_heartbeat{15'000};  ///< a silent stream gives a sign of life
 

@@ -43,15 +43,17 @@
 namespace orrery::server {
 namespace {
 
-/// Threads for what may block: cold reads, pages of feeds, changes of the catalog.
+/// Threads for what may block: cold reads, changes of the catalog.
 constexpr std::size_t kBlockingThreads = 4;
-/// Threads that read pages of feeds, and for long queries.
-constexpr std::size_t kScanThreads = 4;
+/// Threads that read pages of feeds, and for long queries. One client has one less.
+constexpr std::size_t kScanThreads = 5;
 /// So many of them may help one that scans: no more than there are processors for.
 std::size_t scan_helpers() {
   const std::size_t processors = std::max(1u, std::thread::hardware_concurrency());
-  return std::min(processors, kScanThreads) - 1;
+  return std::min(processors, kScanThreads - 1) - 1;
 }
+/// Threads for queries that are short. One client has one less.
+constexpr std::size_t kShortQueryThreads = 4;
 /// Threads that validate and stage writes.
 constexpr std::size_t kWriterThreads = 2;
 /// Threads that see to splits and merges: so many go on at once, others wait for them.
@@ -171,11 +173,27 @@ class ServerImpl final : public Server {
     options.limits.request_time_max = config_.request_time_max;
     options.legacy_tls = config_.legacy_tls;
 
-    services_.reset(new api::Services{
-        *catalog_, *store_, blocking_, scans_, topology_, clock_, page_ahead_, feed_, push_,
-        std::move(endpoint), options.tls_certificate_pem, [this] { return check_ready(); },
-        [this] { return metrics(); }, index_keeper_.get(), &index_advisor_, &suspended_queries_,
-        &read_ahead_, &vector_indexes_, config_.refuses_cross_partition});
+    services_.reset(new api::Services{*catalog_,
+                                      *store_,
+                                      blocking_,
+                                      scans_,
+                                      topology_,
+                                      clock_,
+                                      page_ahead_,
+                                      feed_,
+                                      push_,
+                                      std::move(endpoint),
+                                      options.tls_certificate_pem,
+                                      [this] { return check_ready(); },
+                                      [this] { return metrics(); },
+                                      index_keeper_.get(),
+                                      &index_advisor_,
+                                      &suspended_queries_,
+                                      &read_ahead_,
+                                      &vector_indexes_,
+                                      config_.refuses_cross_partition,
+                                      &short_queries_,
+                                      config_.page_time_max});
     if (is_loopback(config_.listen_address)) {
       services_->hosts = api::HostCheck::this_machine(
           {config_.listen_address, host_of(services_->advertised_endpoint)});
@@ -232,6 +250,7 @@ class ServerImpl final : public Server {
     committer_.stop();
     live_maps_.stop();
     vector_indexes_.stop();
+    short_queries_.join();
     scans_.join();
     suspended_queries_.stop();
     blocking_.join();
@@ -287,6 +306,8 @@ class ServerImpl final : public Server {
   boost::asio::thread_pool writers_{kWriterThreads};
   boost::asio::thread_pool blocking_{kBlockingThreads};
   BackgroundPool scans_{kScanThreads, [this] { return committer_.is_crowded(); }};
+  // Nobody waits for writers here, and these are as urgent as what an event loop does itself.
+  BackgroundPool short_queries_{kShortQueryThreads, [] { return false; }, {}, 0};
   boost::asio::thread_pool topology_{kTopologyThreads};
   partition::Environment environment_;
   std::unique_ptr<catalog::Catalog> catalog_;

@@ -1,7 +1,12 @@
 """What one query may cost: a short text, or a long one, harms nobody."""
+import os
+import pathlib
+import time
+
 import pytest
 
 import queries
+import wire
 from wire import CONTINUATION
 
 ELEMENTS = 100
@@ -83,3 +88,89 @@ def test_long_sort_keys_lose_no_document_when_others_go(db, change):
             break
         assert len(found) <= 20, "it comes to an end"
     assert sorted(found) == list("01234567")
+
+
+# ── Time ──
+
+PAGE_MS = 200
+# Seconds for a document: a million rows, each of which searches a text.
+EXPENSIVE = ("EXISTS(SELECT VALUE 1 FROM a IN c.list JOIN b IN c.list JOIN d IN c.list "
+             "WHERE CONTAINS(c.s, CONCAT('y', ToString(a), 'y', ToString(b))))")
+
+
+MANY_PARTS = ",".join(f"'y{n}'" for n in range(30_000))
+
+
+@pytest.fixture
+def hurried(server):
+    """A server whose pages have little time, and a container with two documents that would need more."""
+    started = server("--page-timeout-ms", PAGE_MS)
+    with started.client() as client:
+        made = client.create_database().create_container()
+        queries.fill(made, [{"pk": "a", "n": n, "list": list(range(ELEMENTS)), "s": "x" * 200_000} for n in range(2)])
+        yield started, made
+
+
+@pytest.mark.parametrize("text", [
+    f"SELECT VALUE c.id FROM c WHERE {EXPENSIVE}",
+    f"SELECT VALUE c.id FROM c WHERE c.pk = 'a' AND {EXPENSIVE}",
+    f"SELECT VALUE {EXPENSIVE} FROM c",
+    f"SELECT VALUE COUNT(1) FROM c WHERE {EXPENSIVE}",
+    f"SELECT VALUE {EXPENSIVE} FROM c ORDER BY c.n",
+    f"SELECT COUNT(1) FROM c GROUP BY {EXPENSIVE}",
+    f"SELECT VALUE c.id FROM c WHERE {EXPENSIVE} ORDER BY RANK FullTextScore(c.s, 'x')",
+    f"SELECT VALUE c.id FROM c WHERE c.s LIKE '%_{'x' * 3000}y%'",
+    f"SELECT VALUE c.id FROM c WHERE CONTAINS_ANY_CS(c.s, {MANY_PARTS})",
+])
+def test_one_document_may_take_as_long_as_a_page(hurried, text):
+    begun = time.monotonic()
+    response = queries.send(hurried[1], text).expect(400)
+    assert f"more than {PAGE_MS} ms of processor time for one document" in response.message
+    assert time.monotonic() - begun < 20, "it would have taken minutes"
+    assert queries.rows(hurried[1], "SELECT VALUE COUNT(1) FROM c") == [2]
+
+
+def test_a_text_that_is_expensive_in_itself_is_refused_like_a_document(hurried):
+    long = "CONCAT(" + ",".join(["REPLICATE('x',9999)"] * 400) + ")"
+    response = queries.send(hurried[1], f"SELECT VALUE {long} LIKE '%_{'x' * 5000}y%'").expect(400)
+    assert "of processor time" in response.message
+
+
+def test_a_filter_of_the_feed_may_take_as_long_for_a_document(hurried):
+    headers = wire.INCREMENTAL | {wire.RANGE_ID: "0", "x-orrery-feed-filter": wire.quote(EXPENSIVE)}
+    response = hurried[1].client.get(hurried[1].docs, headers).expect(400)
+    assert f"more than {PAGE_MS} ms of processor time" in response.message
+
+
+def test_the_condition_of_a_patch_is_bounded(hurried):
+    condition = f"from c where {EXPENSIVE}"
+    body = {"condition": condition, "operations": [{"op": "set", "path": "/n", "value": 7}]}
+    response = hurried[1].client.request("PATCH", f"{hurried[1].docs}/0", body, {wire.KEY: '["a"]'}).expect(400)
+    assert "of processor time" in response.message
+
+
+@pytest.mark.parametrize("verb", ["POST", "GET"])
+def test_nobody_works_for_clients_that_have_left(server, verb):
+    started = server("--page-timeout-ms", 60_000)
+    with started.client() as client:
+        made = client.create_database().create_container()
+        queries.fill(made, [{"pk": "a", "list": list(range(ELEMENTS)), "s": "x" * 200_000} for _ in range(8)])
+        headers = queries.IS_QUERY | queries.CROSS if verb == "POST" else wire.INCREMENTAL | {
+            wire.RANGE_ID: "0", "x-orrery-feed-filter": wire.quote(EXPENSIVE)}
+        body = {"query": f"SELECT VALUE c.id FROM c WHERE {EXPENSIVE}"} if verb == "POST" else None
+        for _ in range(4):
+            with wire.Connection(started.endpoint) as connection:
+                connection.send(client.build(verb, made.docs, body, headers))
+                wire.wait_until(lambda: processor_seconds(started) > 0, 10)
+
+        def is_idle():
+            before = processor_seconds(started)
+            time.sleep(0.3)
+            return processor_seconds(started) - before < 0.1
+
+        wire.wait_until(is_idle, 20, "an idle server")
+
+
+def processor_seconds(server):
+    fields = pathlib.Path(f"/proc/{server.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
