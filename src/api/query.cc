@@ -20,6 +20,7 @@
 #include "api/query_request.h"
 #include "api/query_run.h"
 #include "api/reply.h"
+#include "base/diagnostics.h"
 #include "json/document_text.h"
 #include "protocol/headers.h"
 #include "query/plan.h"
@@ -34,6 +35,7 @@ constexpr std::size_t kBodyBytesMaxOnLoop = 16 << 10;
 /// the others are few.
 constexpr std::chrono::milliseconds kShortTimeMax{20};
 constexpr std::chrono::seconds kIndexWaitMax{60};
+constexpr std::size_t kIndexesMax = storage::kIndexesMax;  ///< of a range
 constexpr std::chrono::milliseconds kIndexWaitStep{5};
 
 using Clock = std::chrono::steady_clock;
@@ -244,52 +246,110 @@ std::optional<QueryPage> page_at_once(const Services& services, const QueryJob& 
   return page;
 }
 
-/// What the query has read tells which indexes are worth building.
-void advise(const Services& services, const QueryJob& job, const QueryPage& page) {
-  if (services.index_advisor == nullptr || services.index_keeper == nullptr) return;
-  auto missing = index_state(job).missing;
-  if (missing.empty()) return;
+/// What the advisor is told of a query that lacks indexes.
+index::Advisor::Observation observation_of(const Context& context, const QueryJob& job,
+                                           std::vector<IndexSpec> missing) {
   index::Advisor::Observation observation{.container = job.container->rid_text,
                                           .documents = 0,
                                           .helpful = std::move(missing),
-                                          .indexes = 0,
-                                          .documents_read = page.stats.documents,
-                                          .rows = page.stats.rows};
+                                          .is_read_only = context.access == Access::ReadOnly};
+  std::set<std::string> automatic;
   for (const catalog::Range* range : job.scope.ranges) {
     observation.documents += range->partition->documents();
     const auto records = range->partition->indexes();
-    if (records) observation.indexes = std::max(observation.indexes, records->size());
+    if (!records) continue;
+    observation.indexes = std::max(observation.indexes, records->size());
+    for (const auto& record : *records) automatic.insert(record.spec);
   }
-  const auto wanted = services.index_advisor->saw(observation);
-  if (!wanted.empty()) services.index_keeper->want(job.container->rid, texts_of(wanted));
+  for (const IndexSpec& named : job.container->definition.named_indexes()) {
+    automatic.erase(named.text());
+  }
+  observation.automatic.assign(automatic.begin(), automatic.end());
+  return observation;
 }
 
-/// Whether what the query wants can be built at all.
-Result<> check_room(const QueryJob& job) {
-  const auto missing = index_state(job).missing;
-  if (missing.empty()) return {};
-  for (const catalog::Range* range : job.scope.ranges) {
-    const auto records = range->partition->indexes();
-    if (!records || records->size() < storage::kIndexesMax) continue;
-    return Error(ErrorCode::BadRequest,
-                 fmt::format("The query wants an index on {}, but the container has {} indexes, "
-                             "and may have no more: exclude paths from its indexing policy, or "
-                             "leave out x-orrery-query-access.",
-                             missing.front().text(), records->size()));
+void follow(const Services& services, const QueryJob& job, const index::Advisor::Advice& advice) {
+  if (advice.build.empty()) return;
+  services.index_keeper->want(job.container->rid, texts_of(advice.build), advice.drop);
+  for (const std::string& dropped : advice.drop) {
+    diagnostics::info("{}: the automatic index {} makes room for {}",
+                      job.container->alt_content_path, dropped, advice.build.front().text());
   }
-  return {};
+}
+
+/// What the query has read tells which indexes are worth building.
+void advise(const Services& services, const Context& context, const QueryJob& job,
+            const QueryPage& page) {
+  if (services.index_advisor == nullptr || services.index_keeper == nullptr) return;
+  auto missing = index_state(job).missing;
+  if (missing.empty()) return;
+  auto observation = observation_of(context, job, std::move(missing));
+  observation.documents_read = page.stats.documents;
+  observation.rows = page.stats.rows;
+  follow(services, job, services.index_advisor->saw(observation));
+}
+
+/// What the query has not had to read tells which indexes are worth keeping.
+void note_use(const Services& services, const QueryJob& job, const QueryPage& page,
+              std::uint64_t times) {
+  if (services.index_advisor == nullptr) return;
+  std::set<std::string> served;
+  std::uint64_t documents = 0;
+  for (const catalog::Range* range : job.scope.ranges) documents += range->partition->documents();
+  for (const RangeReport& report : page.ranges) {
+    served.insert(report.walk.indexes.begin(), report.walk.indexes.end());
+  }
+  if (served.empty()) return;
+  const std::uint64_t saved = documents - std::min(documents, page.stats.documents);
+  services.index_advisor->used(job.container->rid_text,
+                               std::vector<std::string>(served.begin(), served.end()),
+                               saved * times);
+}
+
+/// The same of queries that an event loop serves: one of many is looked at.
+void note_brief_use(const Services& services, const QueryJob& job, const QueryPage& page) {
+  constexpr std::uint64_t kInterval = 64;
+  thread_local std::uint64_t count = 0;
+  if (++count % kInterval == 0) note_use(services, job, page, kInterval);
+}
+
+/// Sees to it that what the query wants will be built.
+Result<> ask_for_indexes(const Services& services, const Context& context, const QueryJob& job) {
+  auto missing = index_state(job).missing;
+  if (missing.empty()) return {};
+  if (services.index_advisor == nullptr) {
+    services.index_keeper->want(job.container->rid, texts_of(missing));
+    return {};
+  }
+  const std::size_t wanted = missing.size();
+  const std::string first = missing.front().text();
+  const auto observation = observation_of(context, job, std::move(missing));
+  const auto advice = services.index_advisor->asked_for(observation, kIndexesMax);
+  follow(services, job, advice);
+  if (advice.build.size() == wanted) return {};
+  if (observation.is_read_only && observation.indexes < kIndexesMax) {
+    return Error(ErrorCode::BadRequest,
+                 fmt::format("The query wants an index on {}, but queries of read-only keys have "
+                             "as many indexes as they may: ask with a read-write key, name the "
+                             "index in the indexing policy, or leave out x-orrery-query-access.",
+                             first));
+  }
+  return Error(ErrorCode::BadRequest,
+               fmt::format("The query wants an index on {}, but the container has {} indexes, and "
+                           "may have no more: exclude paths from its indexing policy, or leave out "
+                           "x-orrery-query-access.",
+                           first, observation.indexes));
 }
 
 /// x-orrery-query-access: index. Waits until what would help the query has been built.
-Async<> wait_for_indexes(const Services& services, const QueryJob& job,
+Async<> wait_for_indexes(const Services& services, const Context& context, const QueryJob& job,
                          const Cancellation& cancellation) {
   const auto helpful = helpful_indexes(job.access, job.container->definition);
   if (helpful.empty() || services.index_keeper == nullptr) co_return Result<>();
   asio::steady_timer timer(co_await asio::this_coro::executor);
-  services.index_keeper->want(job.container->rid, texts_of(helpful));
   const auto deadline = Clock::now() + kIndexWaitMax;
   while (!index_state(job).is_ready()) {
-    ORRERY_CO_TRY(check_room(job));
+    ORRERY_CO_TRY(ask_for_indexes(services, context, job));
     const bool is_cancelled = cancellation && cancellation->load(std::memory_order_relaxed);
     if (is_cancelled || Clock::now() > deadline) {
       co_return Error(ErrorCode::Unavailable,
@@ -450,7 +510,7 @@ Async<QueryPage> page_elsewhere(const Services& services, Context& context, cons
                : run_query_page(services, job, work);
   };
   if (job.choice == AccessChoice::Index) {
-    ORRERY_CO_TRY(co_await wait_for_indexes(services, job, cancellation));
+    ORRERY_CO_TRY(co_await wait_for_indexes(services, context, job, cancellation));
   }
   if (is_short && job.from.suspended == 0 && services.short_queries != nullptr) {
     bool is_given_up = false;
@@ -494,12 +554,15 @@ Async<http::Response> query(Services& services, Context& context) {
   const bool is_short = is_quick(job, ready->indexes);
   std::optional<QueryPage> page;
   if (is_short && !is_long) page = page_at_once(services, job);
-  if (!page) {
+  if (page) {
+    note_brief_use(services, job, *page);
+  } else {
     ORRERY_CO_TRY(page, co_await page_elsewhere(services, context, job, settings, is_short));
+    note_use(services, job, *page, 1);
   }
   // Who wants no index is no reason to build one.
   const bool may_use_indexes = job.choice != AccessChoice::Scan;
-  if (may_use_indexes && !ready->indexes.missing.empty()) advise(services, job, *page);
+  if (may_use_indexes && !ready->indexes.missing.empty()) advise(services, context, job, *page);
   auto response = show(context, job, *page);
   ORRERY_CO_TRY(add_reports(response, context, job, *page, ready->times));
   co_return response;

@@ -39,8 +39,8 @@ bool is_allowed(const Container& container, const std::string& spec) {
 }
 
 /// What the container ought to have, what matters most first, each once.
-std::vector<std::string> wanted_of(const Container& container,
-                                   const std::set<std::string>& besides) {
+std::vector<std::string> wanted_of(const Container& container, const std::set<std::string>& besides,
+                                   const std::set<std::string>& unwanted) {
   std::vector<std::string> wanted;
   const auto add = [&](std::string spec) {
     if (std::ranges::find(wanted, spec) == wanted.end()) wanted.push_back(std::move(spec));
@@ -53,22 +53,22 @@ std::vector<std::string> wanted_of(const Container& container,
     const auto indexes = range.partition->indexes();
     if (!indexes) continue;
     for (const IndexRecord& index : *indexes) {
-      if (is_allowed(container, index.spec)) add(index.spec);
+      if (is_allowed(container, index.spec) && !unwanted.contains(index.spec)) add(index.spec);
     }
   }
   for (const std::string& spec : besides) add(spec);
   return wanted;
 }
 
-/// What a range lacks, as far as it has room for it, and what it may not have.
-IndexChange change_for(const Container& container, const IndexRecords& has,
-                       const std::vector<std::string>& wanted) {
+/// What a range lacks, as far as it has room for it, and what it has besides.
+IndexChange change_for(const IndexRecords& has, const std::vector<std::string>& wanted) {
   IndexChange change;
   std::size_t count = 0;
   if (has) {
     count = has->size();
     for (const IndexRecord& index : *has) {
-      if (!is_allowed(container, index.spec)) change.drop.push_back(index.spec);
+      const bool is_wanted = std::ranges::find(wanted, index.spec) != wanted.end();
+      if (!is_wanted) change.drop.push_back(index.spec);
     }
   }
   count -= change.drop.size();
@@ -85,9 +85,9 @@ bool is_empty(const IndexChange& change) { return change.add.empty() && change.d
 
 /// Whether a range lacks something, or has what it may not.
 bool needs_change(const Container& container) {
-  const auto wanted = wanted_of(container, {});
+  const auto wanted = wanted_of(container, {}, {});
   return std::ranges::any_of(container.ranges.all(), [&](const Range& range) {
-    return !is_empty(change_for(container, range.partition->indexes(), wanted));
+    return !is_empty(change_for(range.partition->indexes(), wanted));
   });
 }
 
@@ -120,7 +120,8 @@ void IndexKeeper::stop() {
   if (thread_.joinable()) thread_.join();
 }
 
-void IndexKeeper::want(const Rid& rid, const std::vector<std::string>& specs) {
+void IndexKeeper::want(const Rid& rid, const std::vector<std::string>& specs,
+                       const std::vector<std::string>& unwanted) {
   const auto container = catalog_.container(rid);
   if (!container) return;
   Specs wanted;
@@ -132,7 +133,7 @@ void IndexKeeper::want(const Rid& rid, const std::vector<std::string>& specs) {
   }
   const bool lacks_some = std::ranges::any_of(container->ranges.all(), [&](const Range& range) {
     const auto has = range.partition->indexes();
-    const bool has_room = !has || has->size() < storage::kIndexesMax;
+    const bool has_room = !has || has->size() < storage::kIndexesMax || !unwanted.empty();
     return has_room && std::ranges::any_of(wanted, [&](const std::string& spec) {
              return storage::find_index(has, spec) == nullptr;
            });
@@ -140,9 +141,15 @@ void IndexKeeper::want(const Rid& rid, const std::vector<std::string>& specs) {
   if (!lacks_some) return;
   {
     std::lock_guard lock(mutex_);
-    Specs& waiting = waiting_[rid];
+    Wishes& waiting = waiting_[rid];
     for (const std::string& spec : wanted) {
-      if (waiting.size() < storage::kIndexesMax) waiting.insert(spec);
+      if (waiting.wanted.size() < storage::kIndexesMax) waiting.wanted.insert(spec);
+      waiting.unwanted.erase(spec);
+    }
+    for (const std::string& spec : unwanted) {
+      if (waiting.unwanted.size() < storage::kIndexesMax && !wanted.contains(spec)) {
+        waiting.unwanted.insert(spec);
+      }
     }
   }
   wake_.notify_all();
@@ -183,7 +190,7 @@ bool IndexKeeper::rest(Steady::duration worked) {
 
 IndexKeeper::Outcome IndexKeeper::run_once() {
   Rid rid;
-  Specs wanted;
+  Wishes wishes;
   {
     std::lock_guard lock(mutex_);
     if (waiting_.empty()) return Outcome::Idle;
@@ -191,22 +198,29 @@ IndexKeeper::Outcome IndexKeeper::run_once() {
     auto next = waiting_.upper_bound(last_);
     if (next == waiting_.end()) next = waiting_.begin();
     rid = last_ = next->first;
-    wanted = std::move(next->second);
+    wishes = std::move(next->second);
     waiting_.erase(next);
     attending_ = rid;
   }
   const auto container = catalog_.container(rid);
-  const Attended attended = container ? attend(*container, wanted) : Attended::Done;
+  const Attended attended = container ? attend(*container, wishes) : Attended::Done;
   std::lock_guard lock(mutex_);
   attending_.reset();
-  if (attended != Attended::Done) waiting_[rid].merge(wanted);
+  if (attended != Attended::Done) {
+    Wishes& waiting = waiting_[rid];
+    // What somebody has asked for meanwhile is newer.
+    for (const std::string& spec : wishes.unwanted) {
+      if (!waiting.wanted.contains(spec)) waiting.unwanted.insert(spec);
+    }
+    waiting.wanted.merge(wishes.wanted);
+  }
   return attended == Attended::Refused ? Outcome::Refused : Outcome::Worked;
 }
 
-IndexKeeper::Attended IndexKeeper::attend(const Container& container, const Specs& besides) {
-  const auto wanted = wanted_of(container, besides);
+IndexKeeper::Attended IndexKeeper::attend(const Container& container, const Wishes& wishes) {
+  const auto wanted = wanted_of(container, wishes.wanted, wishes.unwanted);
   for (const Range& range : container.ranges.all()) {
-    IndexChange change = change_for(container, range.partition->indexes(), wanted);
+    IndexChange change = change_for(range.partition->indexes(), wanted);
     if (is_empty(change)) continue;
     const std::size_t added = change.add.size();
     const std::size_t dropped = change.drop.size();

@@ -50,9 +50,10 @@ class IndexKeeper {
   void start();
   void stop();
 
-  /// Adds indexes, by IndexSpec::text, to all ranges of the container. What is there, or may not be
-  /// there, costs next to nothing.
-  void want(const Rid& container, const std::vector<std::string>& specs);
+  /// Adds indexes, by IndexSpec::text, to all ranges of the container, and drops others before,
+  /// unless the policy names them. What is there, or may not be there, costs next to nothing.
+  void want(const Rid& container, const std::vector<std::string>& specs,
+            const std::vector<std::string>& unwanted = {});
   /// The container is new, or its policy or its ranges have changed.
   void reconcile(const Rid& container);
   /// How many of a hundred documents the container's indexes have. 100 when nothing is being built.
@@ -71,6 +72,11 @@ class IndexKeeper {
 
  private:
   using Specs = std::set<std::string>;
+  /// Beside what a container ought to have anyway.
+  struct Wishes {
+    Specs wanted;
+    Specs unwanted;
+  };
   /// What came of attending to a container.
   enum class Attended { Done, More, Refused };
   /// How many documents are behind the index of a partition that has come least far.
@@ -81,7 +87,7 @@ class IndexKeeper {
 
   void run();
   bool rest(std::chrono::steady_clock::duration worked);
-  Attended attend(const Container& container, const Specs& wanted);
+  Attended attend(const Container& container, const Wishes& wishes);
   Attended build_piece(partition::Partition& partition);
   void see_built(const partition::Partition& partition, DocumentNumber before,
                  std::size_t documents);
@@ -97,9 +103,9 @@ class IndexKeeper {
   mutable std::mutex mutex_;
   std::condition_variable wake_;
   // Guarded by mutex_, as all that follows.
-  std::map<Rid, Specs> waiting_;  // Containers to attend to, with what somebody wants besides.
-  std::optional<Rid> attending_;  // The one that is being attended to; not among the waiting.
-  Rid last_;                      // The one that was attended to last.
+  std::map<Rid, Wishes> waiting_;  // Containers to attend to, with what somebody wants besides.
+  std::optional<Rid> attending_;   // The one that is being attended to; not among the waiting.
+  Rid last_;                       // The one that was attended to last.
   std::map<std::uint32_t, Built> built_;  // By partition number, while it is being built.
   std::atomic<bool> stopping_ = false;    // Read without it, too.
   std::thread thread_;

@@ -179,6 +179,23 @@ TEST_F(IndexKeeperTest, NoMoreThanARangeHasRoomFor) {
   EXPECT_EQ(progress(), 100);
 }
 
+TEST_F(IndexKeeperTest, WhatIsUnwantedMakesRoomUnlessThePolicyNamesIt) {
+  make_container(R"({"includedPaths":[{"path":"/*"},{"path":"/named/?"}]})", 12'000);
+  fill(10);
+  std::vector<std::string> many;
+  for (int i = 0; i < 100; ++i) many.push_back(fmt::format("/a{}", i));
+  want(many);
+  work();
+  keeper->want(container()->rid, {"/b/[]"}, {"/a0", "/named", "/b/[]"});
+  work();
+  for (const std::string& each : indexes()) {
+    EXPECT_THAT(each, testing::Not(testing::HasSubstr("/a0 ")));
+    EXPECT_THAT(each, testing::HasSubstr("/named"));
+    EXPECT_THAT(each, testing::HasSubstr("/b/[]"));
+  }
+  EXPECT_EQ(container()->ranges.all()[0].partition->indexes()->size(), storage::kIndexesMax);
+}
+
 TEST_F(IndexKeeperTest, ANewContainerHasTheIndexesThatItsPolicyNames) {
   make_container(R"({"includedPaths":[{"path":"/*"},{"path":"/a/?"}],
                      "compositeIndexes":[[{"path":"/a"},{"path":"/b","order":"descending"}]]})");

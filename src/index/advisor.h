@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,7 +27,18 @@ struct AdvisorLimits {
   std::chrono::seconds memory = std::chrono::hours(1);
   /// A wish is told once in so long: whoever hears it may not be able to grant it.
   std::chrono::seconds patience = std::chrono::minutes(1);
-  std::size_t indexes_max = 32;       ///< of a container
+  std::size_t indexes_max = 32;  ///< of a container
+  /// Of these, so many may be there for queries of read-only keys alone.
+  std::size_t read_only_max = 16;
+  /// An index gives way to one that would have saved so many times as much reading, if it was not
+  /// used for so long...
+  double advantage_min = 2;
+  std::chrono::seconds idle_min = std::chrono::minutes(10);
+  /// ...and one that is there for read-only keys alone to any that another key's query wants.
+  /// Either way one at a time, and none that is younger than this.
+  std::chrono::seconds age_min = std::chrono::minutes(1);
+  /// What an index has saved counts for half as much after this time.
+  std::chrono::seconds half_life = std::chrono::hours(1);
   std::size_t containers_max = 1000;  ///< that are remembered
   std::size_t wishes_max = 256;       ///< of a container that are remembered
 };
@@ -45,9 +57,23 @@ class Advisor {
     std::size_t indexes = 0;         ///< how many are there
     std::uint64_t documents_read = 0;
     std::uint64_t rows = 0;
+    /// Of the indexes that are there, those that the policy does not name, by IndexSpec::text.
+    std::vector<std::string> automatic = {};
+    bool is_read_only = false;  ///< the key that signed the query
   };
-  /// Those that should be built now.
-  std::vector<IndexSpec> saw(const Observation& observation);
+  struct Advice {
+    std::vector<IndexSpec> build;   ///< now
+    std::vector<std::string> drop;  ///< to make room for them
+  };
+  Advice saw(const Observation& observation);
+  /// The same where the query wants its indexes at once, whatever it would read: some of them, if
+  /// there is no room for others in a container that may have `indexes_max`.
+  Advice asked_for(const Observation& observation, std::size_t indexes_max);
+
+  /// A query was served by these indexes, by IndexSpec::text, and did not have to read so many
+  /// documents. One call may stand for several.
+  void used(std::string_view container, std::span<const std::string> indexes,
+            std::uint64_t documents_saved);
 
   /// The container is gone, or its policy is another one.
   void forget(std::string_view container);
@@ -57,13 +83,31 @@ class Advisor {
   struct Wish {
     std::uint64_t documents_read = 0;  // Since it was told.
     UnixSeconds seen_at = 0;
-    UnixSeconds told_at = 0;  // 0: never.
+    UnixSeconds told_at = 0;    // 0: never.
+    bool is_read_only = false;  // Nobody else has asked.
+  };
+  /// An index that is there, or was told.
+  struct Index {
+    double saved = 0;  // Documents, as of `used_at`.
+    UnixSeconds used_at = 0;
+    UnixSeconds since = 0;  // That we know of it.
+    bool is_read_only = false;
   };
   struct Container {
     std::map<IndexSpec, Wish> wishes;
+    std::map<std::string, Index, std::less<>> indexes;
     UnixSeconds seen_at = 0;
+    UnixSeconds dropped_at = 0;
   };
+  using Indexes = std::map<std::string, Index, std::less<>>;
 
+  Container& container_of(const Observation& observation, UnixSeconds now);
+  bool grant(Container& container, const Observation& observation, const IndexSpec& spec,
+             double worth, std::size_t indexes_max, UnixSeconds now, Advice& advice) const;
+  Indexes::iterator find_victim(Container& container, bool for_read_only, bool of_read_only,
+                                double worth, UnixSeconds now) const;
+  double worth_of(const Index& index, UnixSeconds now) const;
+  void forget_surplus(Container& container);
   void forget_old(UnixSeconds now);
 
   const Clock& clock_;
