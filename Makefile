@@ -1,7 +1,7 @@
 # Orrery's front door. Each target installs what it needs, then builds, then does what it is called.
 SHELL := /bin/bash
 .DEFAULT_GOAL := build
-.PHONY: serve build test asan tsan bench crash corruption feed-torture query-torture processor-torture chaos fuzz format tidy packages npm clean
+.PHONY: serve build test asan tsan bench crash corruption abuse feed-torture query-torture processor-torture chaos fuzz format tidy packages npm clean
 
 JOBS ?= $(shell nproc)
 # Some tests mostly wait, for documents to expire or for a browser: one more than there are processors.
@@ -59,6 +59,10 @@ crash: build
 ROUNDS ?= 300
 corruption: build
 	/usr/bin/python3 tests/fault/corruption_test.py --binary build/orrery --rounds $(ROUNDS) $(if $(SEED),--seed $(SEED))
+
+# make abuse: clients that do their worst, and what an innocent one notices of it. make abuse ONLY=feed runs some.
+abuse: build
+	/usr/bin/python3 tests/fault/abuse_test.py --binary build/orrery $(if $(ONLY),--only $(ONLY))
 
 # make feed-torture SEED=42: random histories against a model of the change feed, until one breaks it.
 STEPS ?= 0
