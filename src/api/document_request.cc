@@ -221,6 +221,7 @@ Result<Intake> take_in_document(const ContainerDefinition& definition, std::stri
   version.unique_values = unique_values(document, definition);
   version.indexed_leaves = indexed_leaves(document, definition);
   version.open_text = document.open_text();
+  version.system_places = document.system_places();
   return intake;
 }
 

@@ -76,6 +76,8 @@ class DocumentPatch {
         [&](const json::Pointer& path) { return check_path(path, definition); }));
     ORRERY_TRY(patch_.apply(document));
     ORRERY_TRY(auto intake, take_in_document(definition, document.to_text(), std::nullopt));
+    // The client sent no system properties, so they follow what the patch added.
+    intake.version.system_places = {};
     // The brace that ends it counts too.
     if (const std::size_t size = intake.version.open_text.size() + 1; size > kDocumentBytesMax) {
       return Error(ErrorCode::RequestTooLarge,

@@ -34,12 +34,18 @@ constexpr std::size_t kParserDepth = kNestingMax + 2;
 // Up to this many names are looked for in a small table; more are sorted.
 constexpr std::size_t kHashedNamesMax = 128;
 
-constexpr std::array<std::string_view, 6> kSystemMembers = {"_rid",         "_self", "_etag",
-                                                            "_attachments", "_ts",   "_lsn"};
+// The system properties in the order of their enumerators, and one more that is only taken out.
+constexpr std::array<std::string_view, kSystemPropertyCount + 1> kSystemMembers = {
+    "_rid", "_self", "_etag", "_attachments", "_ts", "_lsn"};
+
+/// The place of `name` in kSystemMembers, or its size.
+std::size_t system_member(std::string_view name) {
+  if (name.empty() || name.front() != '_') return kSystemMembers.size();
+  return static_cast<std::size_t>(std::ranges::find(kSystemMembers, name) - kSystemMembers.begin());
+}
 
 bool is_system_member(std::string_view name) {
-  return !name.empty() && name.front() == '_' &&
-         std::ranges::find(kSystemMembers, name) != kSystemMembers.end();
+  return system_member(name) != kSystemMembers.size();
 }
 
 Error bad(std::string message) { return Error(ErrorCode::BadRequest, std::move(message)); }
@@ -325,15 +331,44 @@ std::optional<std::string_view> find_duplicate(std::span<std::string_view> names
 
 // ── Taking members out ───────────────────────────────────────────────────────────────────────────
 
-/// Takes out of `text` the members whose place among the top-level members `is_removed` says, each
-/// with the white space around it and one comma. `text` is a valid object without its closing
-/// brace.
-void remove_members(std::string& text, const std::vector<bool>& is_removed) {
+/// The top-level members that are to be taken out of a text, from left to right. There are no more
+/// than there are names: a document that has one twice is refused before they are taken out.
+class RemovedMembers {
+ public:
+  /// The member at `index`, whose name is kSystemMembers[name].
+  void add(std::size_t index, std::size_t name) {
+    if (count_ < members_.size()) members_[count_++] = {index, name};
+  }
+  bool empty() const { return count_ == 0; }
+  /// Which name the member at `index` has, if it is to go. Asked for with rising indexes.
+  std::optional<std::size_t> take(std::size_t index) {
+    if (taken_ == count_ || members_[taken_].index != index) return std::nullopt;
+    return members_[taken_++].name;
+  }
+
+ private:
+  struct Member {
+    std::size_t index;
+    std::size_t name;
+  };
+  std::array<Member, kSystemMembers.size()> members_;
+  std::size_t count_ = 0;
+  std::size_t taken_ = 0;
+};
+
+/// Takes `removed` out of `text`, each member with the white space around it and one comma, and
+/// says where system properties were. `text` is a valid object without its closing brace.
+SystemPlaces remove_members(std::string& text, RemovedMembers removed) {
+  SystemPlaces places;
   std::size_t kept = 1;
   std::size_t member = 0;
   std::size_t begin = 1;
   const auto end_member = [&](std::size_t end) {
-    if (!is_removed[member++]) {
+    if (const auto name = removed.take(member++)) {
+      if (*name < kSystemPropertyCount) {
+        places.add({static_cast<std::uint32_t>(kept), static_cast<SystemProperty>(*name)});
+      }
+    } else {
       if (kept > 1) text[kept++] = ',';  // At least one comma was read since: kept <= begin.
       std::memmove(text.data() + kept, text.data() + begin, end - begin);
       kept += end - begin;
@@ -364,6 +399,7 @@ void remove_members(std::string& text, const std::vector<bool>& is_removed) {
   }
   end_member(text.size());
   text.resize(kept);
+  return places;
 }
 
 void trim_end(std::string& text) {
@@ -385,6 +421,37 @@ void visit_leaves(dom::element value, std::vector<std::string_view>& path,
     for (const auto element : dom::array(value)) visit_child("[]", element);
   }
   if (is_leaf) visit(path);
+}
+
+// ── Putting them in ──────────────────────────────────────────────────────────────────────────────
+
+void append_system_property(std::string& text, SystemProperty property,
+                            const SystemProperties& values) {
+  if (text.size() > 1) text += ',';
+  text += '"';
+  text += kSystemMembers[static_cast<std::size_t>(property)];
+  text += "\":";
+  switch (property) {
+    case SystemProperty::Rid:
+      append_quoted(text, values.rid);
+      return;
+    case SystemProperty::Self:
+      append_quoted(text, values.self);
+      return;
+    case SystemProperty::ETag:
+      append_quoted(text, values.etag);
+      return;
+    case SystemProperty::Attachments:
+      text += R"("attachments/")";
+      return;
+    case SystemProperty::Ts: {
+      std::array<char, 20> digits;
+      const auto [end, error] =
+          std::to_chars(digits.data(), digits.data() + digits.size(), values.ts);
+      text.append(digits.data(), end);
+      return;
+    }
+  }
 }
 
 }  // namespace
@@ -412,13 +479,12 @@ Result<DocumentText> DocumentText::parse(std::string_view body,
   }
 
   LeafCounter leaves;
-  std::vector<bool> is_removed;  // Stays empty while nothing is to be removed.
+  RemovedMembers removed;
   names.clear();
   for (const auto member : dom::object(root)) {
     const std::size_t count = leaves.count(member.value, 1);
-    if (is_system_member(member.key)) {
-      is_removed.resize(names.size());
-      is_removed.push_back(true);
+    if (const std::size_t name = system_member(member.key); name < kSystemMembers.size()) {
+      removed.add(names.size(), name);
     } else {
       document.leaf_count_ += count;
       if (member.key == "id") {
@@ -430,7 +496,6 @@ Result<DocumentText> DocumentText::parse(std::string_view body,
     names.push_back(member.key);
   }
   if (leaves.too_deep()) return nesting_error();
-  if (!is_removed.empty()) is_removed.resize(names.size());
   if (const auto name = find_duplicate(names)) {
     return bad(fmt::format("The document has the member '{}' twice.", *name));
   }
@@ -447,8 +512,10 @@ Result<DocumentText> DocumentText::parse(std::string_view body,
   trim_end(text);
   text.pop_back();
   if (const std::size_t begin = text.find('{'); begin > 0) text.erase(0, begin);
-  if (!is_removed.empty()) remove_members(text, is_removed);
+  if (!removed.empty()) document.system_places_ = remove_members(text, removed);
   trim_end(text);
+  // White space that a removed member followed is gone too.
+  document.system_places_.clamp(static_cast<std::uint32_t>(text.size()));
   return document;
 }
 
@@ -483,25 +550,30 @@ void DocumentText::for_each_leaf(
   visit_leaves(*root, path, visit);
 }
 
-std::string with_system_properties(std::string_view open_text, const SystemProperties& properties) {
+std::string with_system_properties(std::string_view open_text, const SystemProperties& properties,
+                                   const SystemPlaces& places) {
   // The names, punctuation and the escaped quotes of the etag, and 20 digits.
   constexpr std::size_t kRoom = 96;
   std::string text;
   text.reserve(open_text.size() + properties.rid.size() + properties.self.size() +
                properties.etag.size() + kRoom);
-  text += open_text;
-  if (open_text.size() > 1) text += ',';
-  text += R"("_rid":)";
-  append_quoted(text, properties.rid);
-  text += R"(,"_self":)";
-  append_quoted(text, properties.self);
-  text += R"(,"_etag":)";
-  append_quoted(text, properties.etag);
-  text += R"(,"_attachments":"attachments/","_ts":)";
-  std::array<char, 20> digits;
-  const auto [end, error] =
-      std::to_chars(digits.data(), digits.data() + digits.size(), properties.ts);
-  text.append(digits.data(), end);
+  std::array<bool, kSystemPropertyCount> has_place{};
+  std::size_t copied = 0;
+  const auto copy_until = [&](std::size_t end) {
+    // What follows a member begins with its comma; the first member has none before it.
+    if (copied == 1 && end > 1) text += ',';
+    text += open_text.substr(copied, end - copied);
+    copied = end;
+  };
+  for (const SystemPlaces::Place& place : places.list()) {
+    copy_until(place.offset);
+    append_system_property(text, place.property, properties);
+    has_place[static_cast<std::size_t>(place.property)] = true;
+  }
+  copy_until(open_text.size());
+  for (std::size_t i = 0; i < kSystemPropertyCount; ++i) {
+    if (!has_place[i]) append_system_property(text, static_cast<SystemProperty>(i), properties);
+  }
   text += '}';
   return text;
 }

@@ -1,6 +1,8 @@
 // The text of a document: checked once on the way in, and from then on spliced, never written anew.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -30,6 +32,32 @@ using MemberPath = std::vector<std::string>;
 struct TtlMember {
   enum class Kind { Absent, Valid, Invalid } kind = Kind::Absent;
   std::int32_t seconds = 0;  ///< -1 or 1…2147483647 when valid
+};
+
+/// The members that the server adds to a document, in the order in which it appends them. `_lsn` is
+/// none of them: only feeds show it.
+enum class SystemProperty : std::uint8_t { Rid, Self, ETag, Attachments, Ts };
+inline constexpr std::size_t kSystemPropertyCount = 5;
+
+/// Where in its body a client had system properties, from left to right.
+class SystemPlaces {
+ public:
+  struct Place {
+    std::uint32_t offset = 0;  ///< in DocumentText::open_text: 1, or the end of a member
+    SystemProperty property = SystemProperty::Rid;
+    bool operator==(const Place&) const = default;
+  };
+
+  void add(const Place& place) { places_[count_++] = place; }
+  /// Moves those behind `offset_max` back to it.
+  void clamp(std::uint32_t offset_max) {
+    for (Place& place : places_) place.offset = std::min(place.offset, offset_max);
+  }
+  std::span<const Place> list() const { return {places_.data(), count_}; }
+
+ private:
+  std::array<Place, kSystemPropertyCount> places_;
+  std::uint8_t count_ = 0;
 };
 
 /// A document as a client sent it, checked: valid UTF-8 and JSON, an object, nested no deeper than
@@ -66,25 +94,31 @@ class DocumentText {
   /// `{…members` with neither a closing brace nor a trailing comma; just `{` for an empty object.
   std::string_view open_text() const { return open_text_; }
   bool has_members() const { return open_text_.size() > 1; }
+  const SystemPlaces& system_places() const { return system_places_; }
 
  private:
   DocumentText() = default;
 
   std::string open_text_;
+  SystemPlaces system_places_;
   std::size_t leaf_count_ = 0;
   Scalar id_;  ///< monostate when missing; NullValue stands for anything that is not a string
   TtlMember ttl_;
   std::vector<Scalar> wanted_;
 };
 
-/// The whole text of a stored document: open_text, the system properties in their order, and '}'.
+/// The values of a document's system properties.
 struct SystemProperties {
   std::string_view rid;
   std::string_view self;  ///< with its trailing slash
   std::string_view etag;  ///< with its quotes; they are escaped here
   std::int64_t ts;
 };
-std::string with_system_properties(std::string_view open_text, const SystemProperties& properties);
+/// The whole text of a stored document: open_text with the system properties at their `places`,
+/// those without one at the end, and '}'. The places are those that were parsed with open_text, or
+/// none.
+std::string with_system_properties(std::string_view open_text, const SystemProperties& properties,
+                                   const SystemPlaces& places = {});
 
 /// Appends `text` as a JSON string with its quotes.
 void append_quoted(std::string& out, std::string_view text);

@@ -32,9 +32,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   });
   ORRERY_ASSERT(leaf_count == document->leaf_count());
 
-  const std::string stored = with_system_properties(
-      text,
-      {.rid = "AAAAAA==", .self = "dbs/AAAAAA==/", .etag = "\"0000-0000\"", .ts = 1743508800});
+  const SystemProperties properties{
+      .rid = "AAAAAA==", .self = "dbs/AAAAAA==/", .etag = "\"0000-0000\"", .ts = 1743508800};
+  const std::string stored = with_system_properties(text, properties);
   const auto again = DocumentText::parse(stored, wanted);
   ORRERY_ASSERT(again.has_value());
   ORRERY_ASSERT(again->open_text() == text);
@@ -48,6 +48,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     ORRERY_ASSERT(again->wanted(i) == document->wanted(i));
   }
+
+  // A version that replaces another has them where the client had them, and is the same document.
+  const std::string replaced = with_system_properties(text, properties, document->system_places());
+  ORRERY_ASSERT(replaced.size() == stored.size());
+  const auto sent_back = DocumentText::parse(replaced, wanted);
+  ORRERY_ASSERT(sent_back.has_value() && sent_back->open_text() == text);
+  ORRERY_ASSERT(with_system_properties(text, properties, sent_back->system_places()) == replaced);
 
   // What was read can be written: quoted, it is a valid document of one member with that value.
   if (id) {

@@ -300,6 +300,54 @@ TEST(SystemPropertiesTest, TheyFollowInTheirOrder) {
   EXPECT_EQ(with_system_properties("{", properties), "{" + tail);
 }
 
+// How a body reads that replaces a document.
+std::string replaced(std::string_view body) {
+  const auto document = parse(body);
+  return with_system_properties(document.open_text(),
+                                {.rid = "R", .self = "S/", .etag = "E", .ts = 5},
+                                document.system_places());
+}
+
+TEST(SystemPropertiesTest, TheyStayWhereTheClientHadThem) {
+  EXPECT_EQ(
+      replaced(R"({"_rid":"r","id":"a","_self":"s","_etag":"e","_attachments":1,"b":2,"_ts":3})"),
+      R"({"_rid":"R","id":"a","_self":"S/","_etag":"E","_attachments":"attachments/","b":2,"_ts":5})");
+  EXPECT_EQ(
+      replaced(R"({"_ts":1,"_attachments":{},"_etag":[1,"]"],"_self":null,"_rid":"\"","id":"a"})"),
+      R"({"_ts":5,"_attachments":"attachments/","_etag":"E","_self":"S/","_rid":"R","id":"a"})");
+  EXPECT_EQ(
+      replaced(R"({"id":"a","_ts":1,"_rid":2,"_self":3,"_etag":4,"_attachments":5})"),
+      R"({"id":"a","_ts":5,"_rid":"R","_self":"S/","_etag":"E","_attachments":"attachments/"})");
+}
+
+TEST(SystemPropertiesTest, ThoseThatTheClientLeftOutFollowInTheirOrder) {
+  EXPECT_EQ(
+      replaced(R"({"_ts":1,"id":"a","_self":2,"b":3})"),
+      R"({"_ts":5,"id":"a","_self":"S/","b":3,"_rid":"R","_etag":"E","_attachments":"attachments/"})");
+  EXPECT_EQ(replaced(R"({"_ts":1})"),
+            R"({"_ts":5,"_rid":"R","_self":"S/","_etag":"E","_attachments":"attachments/"})");
+  EXPECT_EQ(replaced("{}"),
+            R"({"_rid":"R","_self":"S/","_etag":"E","_attachments":"attachments/","_ts":5})");
+}
+
+TEST(SystemPropertiesTest, TheLsnOfAFeedHasNoPlace) {
+  EXPECT_EQ(
+      replaced(R"({"_lsn":7,"_ts":1,"id":"a","_lsn2":8})"),
+      R"({"_ts":5,"id":"a","_lsn2":8,"_rid":"R","_self":"S/","_etag":"E","_attachments":"attachments/"})");
+  EXPECT_EQ(
+      replaced(R"({"_rid":1,"_self":2,"_etag":3,"_attachments":4,"_ts":5,"_lsn":6,"id":"a"})"),
+      R"({"_rid":"R","_self":"S/","_etag":"E","_attachments":"attachments/","_ts":5,"id":"a"})");
+}
+
+TEST(SystemPropertiesTest, WhiteSpaceOfTheOthersStays) {
+  EXPECT_EQ(replaced("{ \"id\" : \"a\" ,\n \"_ts\" : 1 ,\n \"b\" : [ 1 , 2 ] , \"_rid\" : 2 }"),
+            "{ \"id\" : \"a\" ,\"_ts\":5,\n \"b\" : [ 1 , 2 ],\"_rid\":\"R\",\"_self\":\"S/\","
+            "\"_etag\":\"E\",\"_attachments\":\"attachments/\"}");
+  EXPECT_EQ(
+      replaced("{ \"_rid\" : 1 , \"id\":\"a\" }"),
+      R"({"_rid":"R", "id":"a","_self":"S/","_etag":"E","_attachments":"attachments/","_ts":5})");
+}
+
 TEST(AppendQuotedTest, EscapesWhatJsonAsksForAndKeepsTheRest) {
   std::string out = "x";
   append_quoted(out, std::string_view("a\"b\\c/é\x7F\b\f\n\r\t\x01\x1F\0z", 18));

@@ -374,7 +374,8 @@ Result<Written> Stage::put_version(const Write& write, const NewVersion& version
   const std::string self = self_prefix_ + rid + "/";
   const ETag etag = written.etag();
   written.text = json::with_system_properties(
-      version.open_text, {.rid = rid, .self = self, .etag = etag.text(), .ts = written.header.ts});
+      version.open_text, {.rid = rid, .self = self, .etag = etag.text(), .ts = written.header.ts},
+      replaces ? version.system_places : json::SystemPlaces());
   written.text_size = static_cast<std::uint32_t>(written.text.size());
 
   const auto operation = replaces ? Operation::Replace : Operation::Create;

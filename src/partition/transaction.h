@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/result.h"
+#include "json/document_text.h"
 #include "protocol/ids.h"
 #include "storage/keys.h"
 #include "storage/records.h"
@@ -36,6 +37,9 @@ struct Rules {
 struct NewVersion {
   std::string new_id;     ///< the id in the body; a Replace with another one renames
   std::string open_text;  ///< json::DocumentText::open_text
+  /// Where a version that replaces another has its system properties; one that creates a document
+  /// has them at the end.
+  json::SystemPlaces system_places;
   std::int32_t own_ttl = storage::kTtlAbsent;
   std::uint32_t indexed_leaves = 0;
   std::vector<std::string> unique_values;

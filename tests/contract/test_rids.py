@@ -201,12 +201,53 @@ def test_create_read_replace_and_feed_return_the_same_bytes(container):
     '{"_rid":"r","id":"x","_self":"s","_etag":"e","_attachments":"t","_ts":1,"_lsn":5,"pk":"a"}',
     '{"id":"x","pk":"a","_rid":null,"_self":{"a":[1]},"_etag":[],"_attachments":true,"_ts":"now","_lsn":null}',
     '{"id":"x","_ts":{},"pk":"a"}'])
-def test_system_properties_of_the_client_are_replaced(container, text):
-    for write in (container.create, container.upsert):
-        body = write(text, ["a"]).expect((200, 201)).body
-        assert body.startswith(b'{"id":"x","pk":"a","_rid":"'), body
-        assert re.match(SYSTEM_TEXT, body[len('{"id":"x","pk":"a"'):])
+@pytest.mark.parametrize("write", ["create", "upsert"])
+def test_system_properties_of_the_client_are_replaced_at_the_end_of_a_new_document(container, text, write):
+    body = getattr(container, write)(text, ["a"]).expect(201).body
+    assert body.startswith(b'{"id":"x","pk":"a","_rid":"'), body
+    assert re.match(SYSTEM_TEXT, body[len('{"id":"x","pk":"a"'):])
     assert container.read("x").expect(200).json.keys() == {"id", "pk", "_rid", "_self", "_etag", "_attachments", "_ts"}
+
+
+SYSTEM_NAMES = ["_rid", "_self", "_etag", "_attachments", "_ts"]
+
+
+@pytest.mark.parametrize("text, names", [
+    ('{"_rid":"r","id":"x","_self":"s","_etag":"e","_attachments":"t","_ts":1,"_lsn":5,"pk":"a"}',
+     ["_rid", "id", "_self", "_etag", "_attachments", "_ts", "pk"]),
+    ('{"_ts":{"a":[1]},"_attachments":null,"pk":"a","_etag":[],"n":1.50,"_self":"now","_rid":true,"id":"x"}',
+     ["_ts", "_attachments", "pk", "_etag", "n", "_self", "_rid", "id"]),
+    ('{"id":"x","_ts":{},"pk":"a","_self":"s","z":0}',
+     ["id", "_ts", "pk", "_self", "z", "_rid", "_etag", "_attachments"]),
+    ('{"id":"x","pk":"a"}', ["id", "pk"] + SYSTEM_NAMES)])
+def test_system_properties_of_a_replaced_document_stay_where_the_client_sent_them(container, text, names):
+    created = container.create({"id": "x", "pk": "a"}).expect(201).json
+    operations = '[{"operationType":"Replace","id":"x","resourceBody":%s},{"operationType":"Upsert","resourceBody":%s}]'
+    batch = container.client.post(container.docs, operations % (text, text), wire.key_header(["a"]) | {
+        "x-ms-cosmos-is-batch-request": "True", "x-ms-cosmos-batch-atomic": "True"}).expect(200)
+    documents = [result["resourceBody"] for result in batch.json]
+    for write in (lambda: container.upsert(text, ["a"]), lambda: container.replace("x", text, ["a"])):
+        response = write().expect(200)
+        documents.append(response.json)
+        assert response.json["_etag"] == response["etag"] and isinstance(response.json["_ts"], int)
+        assert container.read("x").expect(200).body == response.body
+        assert response.body in container.feed().expect(200).body
+    for document in documents:
+        assert list(document) == names
+        assert [document[name] for name in ("_rid", "_self", "_attachments")] == \
+               [created[name] for name in ("_rid", "_self", "_attachments")]
+    # A read, changed and sent back, is the document it was.
+    read = container.read("x").expect(200)
+    again = container.replace("x", read.body.decode(), ["a"]).expect(200)
+    assert list(again.json) == names and len(again.body) == len(read.body)
+
+
+def test_system_properties_of_a_patched_document_follow_what_was_added(container):
+    container.create({"id": "x", "pk": "a"}).expect(201)
+    container.replace("x", '{"_ts":1,"id":"x","pk":"a"}', ["a"]).expect(200)
+    patched = container.client.request("PATCH", container.doc("x"), [{"op": "add", "path": "/n", "value": 1}],
+                                       wire.key_header(["a"])).expect(200).json
+    assert list(patched) == ["id", "pk", "n"] + SYSTEM_NAMES
 
 
 def test_properties_of_the_server_that_are_not_system_properties_of_items_are_kept(container):
