@@ -46,26 +46,17 @@ KeyComponent component_of(const json::Scalar& value) {
   return Undefined{};
 }
 
-/// The key that a document's header and body together name. A hierarchical key may say null for a
-/// level that the body lacks: one client cannot say it otherwise, and will ask for it so.
+/// The key that a document's header and body both name. A level that the body lacks is `{}` in the
+/// header: null is a value, and another key.
 Result<PartitionKey> agreed_key(const ContainerDefinition& definition, PartitionKey in_body,
                                 const std::optional<PartitionKey>& in_header) {
   if (!in_header) return in_body;
   ORRERY_TRY(check_components(definition, *in_header));
   if (*in_header == in_body) return in_body;
-  const bool hierarchical = definition.partition_key().kind == KeyKind::MultiHash;
-  for (std::size_t level = 0; level < in_body.size(); ++level) {
-    const KeyComponent& body = in_body.components()[level];
-    const KeyComponent& header = in_header->components()[level];
-    const bool null_for_undefined = hierarchical && std::holds_alternative<Undefined>(body) &&
-                                    std::holds_alternative<Null>(header);
-    const bool same = PartitionKey({body}) == PartitionKey({header});
-    if (!same && !null_for_undefined) {
-      return key_mismatch(fmt::format("The header says {}, the document {}.", in_header->to_json(),
-                                      in_body.to_json()));
-    }
-  }
-  return *in_header;
+  return key_mismatch(
+      fmt::format("The header says {}, the document {}, where {{}} is a value that "
+                  "is missing.",
+                  in_header->to_json(), in_body.to_json()));
 }
 
 /// A unique key's values as bytes; a missing value counts as null.

@@ -92,10 +92,12 @@ TEST_F(IntakeTest, AKeyMayBeAsLongAsItsHashAdmits) {
   EXPECT_EQ(refusal(R"({"id":"a","pk":")" + longest + "k\"}"), ErrorCode::BadRequest);
 }
 
-TEST_F(IntakeTest, AHierarchicalKeyMaySayNullForALevelThatTheBodyLacks) {
+TEST_F(IntakeTest, NullIsNotALevelThatTheBodyLacks) {
   container = test_container(kMultiHashKey);
   EXPECT_EQ(taken(R"({"id":"1","a":"x","b":"y"})", R"(["x","y"])").key.to_json(), R"(["x","y"])");
-  EXPECT_EQ(taken(R"({"id":"1","a":"x"})", R"(["x",null])").key.to_json(), R"(["x",null])");
+  EXPECT_EQ(taken(R"({"id":"1","a":"x","b":null})", R"(["x",null])").key.to_json(),
+            R"(["x",null])");
+  EXPECT_EQ(refusal(R"({"id":"1","a":"x"})", R"(["x",null])"), ErrorCode::PartitionKeyMismatch);
   EXPECT_EQ(taken(R"({"id":"1","a":"x"})", R"(["x",{}])").key.to_json(), R"(["x",{}])");
   EXPECT_EQ(refusal(R"({"id":"1","a":"x","b":null})", R"(["x",{}])"),
             ErrorCode::PartitionKeyMismatch);

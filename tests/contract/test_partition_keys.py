@@ -189,11 +189,14 @@ def test_hierarchical_header_must_equal_the_document(tenants):
         tenants.create(document, key).expect(400, 1001)
 
 
-def test_missing_level_is_undefined_and_null_is_accepted_for_it(tenants):
+def test_missing_level_is_undefined_and_not_null(tenants):
     document = {"id": "x", "t": "T", "u": "U"}
+    for write in (tenants.create, tenants.upsert):
+        write(document, ["T", "U", None]).expect(400, 1001, "missing")
     tenants.create(document, ["T", "U", {}]).expect(201)
     tenants.read("x", ["T", "U", {}]).expect(200)
-    tenants.create(document | {"id": "y"}, ["T", "U", None]).expect(201)
+    tenants.read("x", ["T", "U", None]).expect(404)
+    tenants.replace("x", document, ["T", "U", None]).expect((400, 404))
 
 
 def test_null_and_undefined_levels_are_distinct_keys(tenants):
