@@ -185,13 +185,10 @@ Result<Intake> take_in_document(const ContainerDefinition& definition, std::stri
   partition::NewVersion& version = intake.version;
   ORRERY_TRY(version.new_id, document.id());
   const json::TtlMember ttl = document.ttl();
-  if (definition.default_ttl()) {
-    if (ttl.kind == json::TtlMember::Kind::Invalid) {
-      return Error(
-          ErrorCode::BadRequest,
-          "The input ttl is invalid: in a container with defaultTtl a document's 'ttl' must "
-          "be -1 or a whole number from 1 to 2147483647.");
-    }
+  if (ttl.kind == json::TtlMember::Kind::Invalid) {
+    return Error(ErrorCode::BadRequest,
+                 "The input ttl is invalid: a document's 'ttl' must be -1 or a whole number from 1 "
+                 "to 2147483647, also where the container has no defaultTtl.");
   }
   // Kept also while TTL is off: it counts from the moment it is switched on.
   if (ttl.kind == json::TtlMember::Kind::Valid) version.own_ttl = ttl.seconds;

@@ -112,17 +112,17 @@ TEST_F(IntakeTest, NestedKeysAreFound) {
 
 // ── TTL ──────────────────────────────────────────────────────────────────────────────────────────
 
-TEST_F(IntakeTest, ATtlIsKeptAlsoWhileTtlIsOffAndCheckedOnlyWhileItIsOn) {
-  EXPECT_EQ(taken(R"({"id":"a","pk":"x","ttl":60})").version.own_ttl, 60);
-  EXPECT_EQ(taken(R"({"id":"a","pk":"x","ttl":"soon"})").version.own_ttl, storage::kTtlAbsent);
-  container = test_container(kHashKey + R"(,"defaultTtl":-1)");
-  EXPECT_EQ(taken(R"({"id":"a","pk":"x","ttl":60})").version.own_ttl, 60);
-  EXPECT_EQ(taken(R"({"id":"a","pk":"x","ttl":-1})").version.own_ttl, storage::kTtlNever);
-  EXPECT_EQ(taken(R"({"id":"a","pk":"x"})").version.own_ttl, storage::kTtlAbsent);
-  for (const auto* ttl : {"0", "-2", "1.5", "\"60\"", "2147483648", "{}"}) {
-    EXPECT_EQ(refusal(R"({"id":"a","pk":"x","ttl":)" + std::string(ttl) + "}"),
-              ErrorCode::BadRequest)
-        << ttl;
+TEST_F(IntakeTest, ATtlIsKeptAndCheckedAlsoWhileTtlIsOff) {
+  for (const auto* default_ttl : {"", R"(,"defaultTtl":-1)"}) {
+    container = test_container(kHashKey + default_ttl);
+    EXPECT_EQ(taken(R"({"id":"a","pk":"x","ttl":60})").version.own_ttl, 60);
+    EXPECT_EQ(taken(R"({"id":"a","pk":"x","ttl":-1})").version.own_ttl, storage::kTtlNever);
+    EXPECT_EQ(taken(R"({"id":"a","pk":"x"})").version.own_ttl, storage::kTtlAbsent);
+    for (const auto* ttl : {"0", "-2", "1.5", "\"60\"", "\"soon\"", "2147483648", "{}"}) {
+      EXPECT_EQ(refusal(R"({"id":"a","pk":"x","ttl":)" + std::string(ttl) + "}"),
+                ErrorCode::BadRequest)
+          << default_ttl << ttl;
+    }
   }
 }
 

@@ -228,28 +228,25 @@ def test_headers_of_the_clients_that_change_nothing(container, headers):
 BAD_TTLS = [0, None, -2, -10, 1.5, "60", 2147483648, True, [], {}]
 
 
-@pytest.mark.parametrize("default", [-1, 3600])
+@pytest.mark.parametrize("default", [{}, {"defaultTtl": -1}, {"defaultTtl": 3600}], ids=str)
 @pytest.mark.parametrize("ttl", [-1, 1000, 2147483647])
 def test_ttl_is_accepted(db, default, ttl):
-    container = db.create_container({"defaultTtl": default})
+    container = db.create_container(default)
     assert container.create({"id": "x", "pk": "a", "ttl": ttl}).expect(201).json["ttl"] == ttl
     container.read("x").expect(200)
 
 
-@pytest.mark.parametrize("ttl", BAD_TTLS, ids=str)
-def test_bad_ttl_is_400_on_every_write_while_ttl_is_on(db, ttl):
-    container = db.create_container({"defaultTtl": -1})
+@pytest.mark.parametrize("default", [{}, {"defaultTtl": -1}], ids=str)
+@pytest.mark.parametrize("ttl", BAD_TTLS + ["x"], ids=str)
+def test_bad_ttl_is_400_on_every_write_also_while_ttl_is_off(db, default, ttl):
+    container = db.create_container(default)
     container.create({"id": "x", "pk": "a"}).expect(201)
     body = {"id": "x", "pk": "a", "ttl": ttl}
-    container.create(body | {"id": "y"}).expect(400)
-    container.upsert(body).expect(400)
-    container.replace("x", body).expect(400)
-
-
-@pytest.mark.parametrize("ttl", BAD_TTLS + [1], ids=str)
-def test_ttl_is_an_ordinary_property_while_ttl_is_off(container, ttl):
-    assert container.create({"id": "x", "pk": "a", "ttl": ttl}).expect(201).json["ttl"] == ttl
-    container.read("x").expect(200)
+    container.create(body | {"id": "y"}).expect(400, text="ttl")
+    container.upsert(body).expect(400, text="ttl")
+    container.replace("x", body).expect(400, text="ttl")
+    container.client.request("PATCH", container.doc("x"), [{"op": "set", "path": "/ttl", "value": ttl}],
+                             wire.key_header(["a"])).expect(400, text="ttl")
 
 
 def test_nested_ttl_means_nothing(db):
