@@ -30,7 +30,7 @@ Result<> check_components(const ContainerDefinition& definition, const Partition
                     "container has {} path(s).",
                     key.size(), paths));
   }
-  return check_key_size(definition.partition_key(), key);
+  return check_key_size(key);
 }
 
 /// On a container without a key any of these names the one key that there is.
@@ -203,7 +203,7 @@ Result<Intake> take_in_document(const ContainerDefinition& definition, std::stri
       components.push_back(component_of(document.wanted(level)));
     }
     PartitionKey in_body(std::move(components));
-    ORRERY_TRY(check_key_size(definition.partition_key(), in_body));
+    ORRERY_TRY(check_key_size(in_body));
     ORRERY_TRY(intake.key, agreed_key(definition, std::move(in_body), named));
   }
   version.unique_values = unique_values(document, definition);

@@ -91,7 +91,7 @@ Result<FeedScope> feed_scope(Context& context, const catalog::Container& contain
 
   ORRERY_TRY(scope.epks, epk_bounds(context));
   if (key && !key->empty()) {
-    ORRERY_TRY(check_key_size(definition, *key));
+    ORRERY_TRY(check_key_size(*key));
     EpkRange prefix = effective_key_range(definition, *key);
     if (scope.epks) {
       prefix.min = std::max(prefix.min, scope.epks->min);

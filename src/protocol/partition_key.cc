@@ -14,9 +14,6 @@
 namespace orrery {
 namespace {
 
-constexpr std::size_t kKeyBytesMaxV1 = 101;
-constexpr std::size_t kKeyBytesMaxV2 = 2048;
-
 Error malformed(std::string_view what) {
   return Error(
       ErrorCode::BadRequest,
@@ -437,18 +434,13 @@ Result<std::vector<std::string>> parse_property_path(std::string_view path) {
   return names;
 }
 
-std::size_t key_bytes_max(const PartitionKeyDefinition& definition) {
-  return definition.version >= 2 ? kKeyBytesMaxV2 : kKeyBytesMaxV1;
-}
-
-Result<> check_key_size(const PartitionKeyDefinition& definition, const PartitionKey& key) {
-  const std::size_t bytes_max = key_bytes_max(definition);
+Result<> check_key_size(const PartitionKey& key) {
   for (const KeyComponent& component : key.components()) {
     const auto* text = std::get_if<std::string>(&component);
-    if (text != nullptr && text->size() > bytes_max) {
-      return Error(ErrorCode::BadRequest, "A partition key value of this container has at most " +
-                                              std::to_string(bytes_max) + " bytes; this one has " +
-                                              std::to_string(text->size()));
+    if (text != nullptr && text->size() > kKeyBytesMax) {
+      return Error(ErrorCode::BadRequest,
+                   "A partition key value has at most " + std::to_string(kKeyBytesMax) +
+                       " bytes; this one has " + std::to_string(text->size()));
     }
   }
   return Result<>();

@@ -73,9 +73,10 @@ struct PartitionKeyDefinition {
 /// empty segment, a wildcard, a trailing slash or an unclosed quote.
 Result<std::vector<std::string>> parse_property_path(std::string_view path);
 
-/// Bytes of a key value that the hash version admits: 2048 for version 2, 101 for version 1.
-std::size_t key_bytes_max(const PartitionKeyDefinition& definition);
+/// Of a string in a key. Version 1 hashes its beginning only: longer ones that begin alike are
+/// different keys with one EPK.
+inline constexpr std::size_t kKeyBytesMax = 2048;
 /// BadRequest when a string of the key is longer than that.
-Result<> check_key_size(const PartitionKeyDefinition& definition, const PartitionKey& key);
+Result<> check_key_size(const PartitionKey& key);
 
 }  // namespace orrery

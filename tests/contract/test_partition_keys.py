@@ -126,13 +126,42 @@ def test_key_in_the_id_path_changes_with_a_rename_and_is_refused(db):
     container.replace("x", {"id": "y"}, ["x"]).expect(400, 1001)
 
 
-@pytest.mark.parametrize("version, longest", [(2, 2048), (1, 101)])
-def test_key_value_has_a_longest_length(db, version, longest):
+@pytest.mark.parametrize("version", [1, 2])
+def test_key_value_has_a_longest_length(db, version):
     container = db.create_container({"partitionKey": {"paths": ["/pk"], "kind": "Hash", "version": version}})
-    container.create({"id": "x", "pk": "p" * longest}).expect(201)
-    container.read("x", ["p" * longest]).expect(200)
-    container.create({"id": "x", "pk": "p" * (longest + 1)}).expect(400)
-    container.create({"id": "x", "pk": "p" * (longest - 1) + "é"}, None).expect(400)
+    longest = "p" * 2048
+    container.create({"id": "x", "pk": longest}).expect(201)
+    container.read("x", [longest]).expect(200)
+    container.create({"id": "x", "pk": longest + "p"}).expect(400)
+    container.create({"id": "x", "pk": longest[1:] + "é"}, None).expect(400)
+
+
+@pytest.mark.parametrize("throughput", [400, 30000])
+def test_long_keys_of_version_1_that_begin_alike_are_different_keys(client, db, throughput):
+    """Only their beginning is hashed, so they share an EPK; nothing else."""
+    container = db.create_container({"partitionKey": {"paths": ["/pk"], "kind": "Hash", "version": 1},
+                                     "uniqueKeyPolicy": {"uniqueKeys": [{"paths": ["/u"]}]}}, throughput=throughput)
+    keys = ["k" * length + end for length in (100, 101, 150, 1000) for end in ("", "x", "y")]
+    for key in keys:
+        container.create({"id": "x", "pk": key, "u": 1}).expect(201)
+        container.create({"id": "x", "pk": key}).expect(409)
+        container.create({"id": "z", "pk": key, "u": 1}).expect(409)
+    assert len({container.read("x", [key]).expect(200).json["_rid"] for key in keys}) == len(keys)
+    for key in keys:
+        scope = wire.key_header([key])
+        assert [each["pk"] for each in container.feed(scope).expect(200).json["Documents"]] == [key]
+        query = {"query": "SELECT VALUE c.pk FROM c", "parameters": []}
+        as_query = {"x-ms-documentdb-isquery": "True", "Content-Type": "application/query+json"}
+        assert client.post(container.docs, query, scope | as_query).expect(200).json["Documents"] == [key]
+        pinned = {"query": "SELECT VALUE c.pk FROM c WHERE c.pk = @k", "parameters": [{"name": "@k", "value": key}]}
+        assert client.post(container.docs, pinned, as_query | {
+            "x-ms-documentdb-query-enablecrosspartition": "True"}).expect(200).json["Documents"] == [key]
+        changes = container.feed(scope | {"A-IM": "Incremental feed"}).expect(200).json["Documents"]
+        assert [each["pk"] for each in changes] == [key]
+    container.delete_key([keys[1]]).expect(200)
+    assert {each["pk"] for each in container.all_documents()} == set(keys) - {keys[1]}
+    container.delete("x", [keys[2]]).expect(204)
+    assert {each["pk"] for each in container.all_documents()} == set(keys) - set(keys[1:3])
 
 
 def test_zero_and_minus_zero_are_two_keys(container):
