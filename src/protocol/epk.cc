@@ -295,12 +295,10 @@ std::uint32_t initial_range_count(std::int64_t request_units) {
 std::vector<EpkRange> divide_evenly(const PartitionKeyDefinition& definition, std::uint32_t count) {
   ORRERY_ASSERT(count > 0);
   const auto boundary = [&](std::uint32_t i) {
-    if (uses_v1(definition)) {
-      return boundary_v1(static_cast<std::uint32_t>(std::uint64_t{kHashMaxV1} * i / count));
-    }
-    // floor(max * i / count) in parts, since the product has more than 128 bits.
+    // As the service does it, all but the last are equally wide; the remainder is the last one's.
+    if (uses_v1(definition)) return boundary_v1(kHashMaxV1 / count * i);
     Epk epk;
-    append_wide(epk.bytes, kHashMaxV2 / count * i + kHashMaxV2 % count * i / count);
+    append_wide(epk.bytes, kHashMaxV2 / count * i);
     return epk;
   };
   std::vector<EpkRange> ranges(count);

@@ -206,8 +206,10 @@ TEST(InitialRanges, HaveTheBoundariesOfTheService) {
   for (const auto* definition : {&kV2, &kMulti}) {
     EXPECT_THAT(
         mins(divide_evenly(*definition, 4)),
-        ElementsAre("", "0FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF", "1FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF",
-                    "2FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF"));
+        ElementsAre("", "0FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF", "1FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFE",
+                    "2FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFD"));
+    EXPECT_EQ(divide_evenly(*definition, 2)[1].min.hex(), "1FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF");
+    EXPECT_EQ(divide_evenly(*definition, 5)[4].min.hex(), "33333333333333333333333333333330");
   }
   EXPECT_THAT(mins(divide_evenly(kV1, 5)), ElementsAre("", "05C1C9CD673398", "05C1D9CD673398",
                                                        "05C1E399CD6732", "05C1E9CD673398"));

@@ -73,9 +73,9 @@ def encode_number(value):
 def boundaries(version, count):
     """The bounds of `count` ranges at creation."""
     if version == 1:
-        inner = [encode_number(float((2**32 - 1) * i // count)) for i in range(1, count)]
+        inner = [encode_number(float((2**32 - 1) // count * i)) for i in range(1, count)]
     else:
-        inner = [f"{(2**126 - 1) * i // count:032X}" for i in range(1, count)]
+        inner = [f"{(2**126 - 1) // count * i:032X}" for i in range(1, count)]
     return ["", *inner, "FF"]
 
 
@@ -100,7 +100,8 @@ def five_ranges(module_client):
 
 def test_boundaries_written_in_the_specification():
     assert boundaries(1, 5) == ["", "05C1C9CD673398", "05C1D9CD673398", "05C1E399CD6732", "05C1E9CD673398", "FF"]
-    assert boundaries(2, 4) == ["", "0" + "F" * 31, "1" + "F" * 31, "2" + "F" * 31, "FF"]
+    assert boundaries(2, 4) == ["", "0" + "F" * 31, "1" + "F" * 30 + "E", "2" + "F" * 30 + "D", "FF"]
+    assert boundaries(2, 5)[4] == "3" * 31 + "0"
 
 
 @pytest.mark.parametrize("definition, version", [
