@@ -62,6 +62,13 @@ Result<http::Response> read(Services& services, Context& context);
 http::Response show(Context& context, const catalog::Container& container);
 }  // namespace ranges
 
+namespace encryption_keys {
+Async<http::Response> create(Services& services, Context& context);
+Result<http::Response> list(Services& services, Context& context);
+Result<http::Response> read(Services& services, Context& context);
+Async<http::Response> replace(Services& services, Context& context);
+}  // namespace encryption_keys
+
 namespace offers {
 Result<http::Response> list(Services& services, Context& context);
 Result<http::Response> read(Services& services, Context& context);

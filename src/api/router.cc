@@ -42,8 +42,6 @@ std::optional<std::string_view> missing_feature(ResourceType type) {
       return "Users are";
     case ResourceType::Permissions:
       return "Permissions are";
-    case ResourceType::EncryptionKeys:
-      return "Client encryption keys are";
     default:
       return {};
   }
@@ -61,6 +59,8 @@ Result<http::Response> get_list(Services& services, Context& context) {
       return containers::list(services, context);
     case ResourceType::Ranges:
       return ranges::list(services, context);
+    case ResourceType::EncryptionKeys:
+      return encryption_keys::list(services, context);
     case ResourceType::Offers:
       return offers::list(services, context);
     default:
@@ -93,6 +93,8 @@ Async<http::Response> post_to_list(Services& services, Context& context) {
       co_return co_await databases::create(services, context);
     case ResourceType::Containers:
       co_return co_await containers::create(services, context);
+    case ResourceType::EncryptionKeys:
+      co_return co_await encryption_keys::create(services, context);
     case ResourceType::Documents:
       co_return co_await documents::create(services, context);
     default:
@@ -130,6 +132,10 @@ Async<http::Response> dispatch_member(Services& services, Context& context) {
       break;
     case ResourceType::Ranges:
       if (method == "GET") co_return ranges::read(services, context);
+      break;
+    case ResourceType::EncryptionKeys:
+      if (method == "GET") co_return encryption_keys::read(services, context);
+      if (method == "PUT") co_return co_await encryption_keys::replace(services, context);
       break;
     case ResourceType::Offers:
       if (method == "GET") co_return offers::read(services, context);

@@ -107,6 +107,14 @@ Result<> Catalog::load() {
         auto container = parse_container(key, value);
         if (!container) return unreadable(key);
         containers.push_back(std::move(*container));
+      } else if (key.starts_with('k')) {
+        auto encryption_key = parse_encryption_key(key, value);
+        if (!encryption_key) return unreadable(key);
+        // Databases come before it in the scan.
+        const auto database = state.databases.find(encryption_key->rid.database_rid());
+        if (database == state.databases.end()) return unreadable(key);
+        put(state, database->second->id,
+            std::make_shared<const EncryptionKey>(std::move(*encryption_key)));
       } else if (key.starts_with('o')) {
         auto offer = parse_offer(key, value);
         if (!offer) return unreadable(key);
@@ -187,6 +195,11 @@ void Catalog::put(State& state, const ContainerPtr& container) {
   }
 }
 
+void Catalog::put(State& state, const std::string& database_id, const EncryptionKeyPtr& key) {
+  state.encryption_keys_by_path.insert_or_assign(database_id + "/" + key->id, key);
+  state.encryption_keys.insert_or_assign(key->rid, key);
+}
+
 void Catalog::erase(State& state, const Rid& rid) {
   const auto found = state.containers.find(rid);
   if (found == state.containers.end()) return;
@@ -238,6 +251,14 @@ ContainerPtr Catalog::container(std::string_view database_id, std::string_view c
 ContainerPtr Catalog::container(const Rid& rid) const {
   return find_in(state_mutex_, state_.containers, rid);
 }
+EncryptionKeyPtr Catalog::encryption_key(std::string_view database_id,
+                                         std::string_view key_id) const {
+  return find_in(state_mutex_, state_.encryption_keys_by_path,
+                 fmt::format("{}/{}", database_id, key_id));
+}
+EncryptionKeyPtr Catalog::encryption_key(const Rid& rid) const {
+  return find_in(state_mutex_, state_.encryption_keys, rid);
+}
 OfferPtr Catalog::offer(const Rid& rid) const { return find_in(state_mutex_, state_.offers, rid); }
 OfferPtr Catalog::offer_of(const Rid& owner) const {
   std::shared_lock lock(state_mutex_);
@@ -253,6 +274,11 @@ std::vector<ContainerPtr> Catalog::containers(const Rid& database, std::string_v
                                               std::size_t count_max) const {
   std::shared_lock lock(state_mutex_);
   return list_after(state_.containers, after, count_max, &database);
+}
+std::vector<EncryptionKeyPtr> Catalog::encryption_keys(const Rid& database, std::string_view after,
+                                                       std::size_t count_max) const {
+  std::shared_lock lock(state_mutex_);
+  return list_after(state_.encryption_keys, after, count_max, &database);
 }
 std::vector<OfferPtr> Catalog::offers(std::string_view after, std::size_t count_max) const {
   std::shared_lock lock(state_mutex_);

@@ -29,9 +29,13 @@
 
 namespace orrery::catalog {
 
-using DatabasePtr = std::shared_ptr<const Database>;    // Shared with requests under way.
-using ContainerPtr = std::shared_ptr<const Container>;  // Likewise.
-using OfferPtr = std::shared_ptr<const Offer>;          // Likewise.
+using DatabasePtr = std::shared_ptr<const Database>;            // Shared with requests under way.
+using ContainerPtr = std::shared_ptr<const Container>;          // Likewise.
+using OfferPtr = std::shared_ptr<const Offer>;                  // Likewise.
+using EncryptionKeyPtr = std::shared_ptr<const EncryptionKey>;  // Likewise.
+
+/// Client encryption keys of a database. They cannot be deleted but with it.
+inline constexpr std::size_t kEncryptionKeysMax = 1000;
 
 /// Thread-safe. Look-ups never block; everything that changes something does.
 class Catalog {
@@ -55,6 +59,8 @@ class Catalog {
   DatabasePtr database(const Rid& rid) const;
   ContainerPtr container(std::string_view database_id, std::string_view container_id) const;
   ContainerPtr container(const Rid& rid) const;
+  EncryptionKeyPtr encryption_key(std::string_view database_id, std::string_view key_id) const;
+  EncryptionKeyPtr encryption_key(const Rid& rid) const;
   OfferPtr offer(const Rid& rid) const;
   OfferPtr offer_of(const Rid& owner) const;
 
@@ -62,6 +68,8 @@ class Catalog {
   std::vector<DatabasePtr> databases(std::string_view after, std::size_t count_max) const;
   std::vector<ContainerPtr> containers(const Rid& database, std::string_view after,
                                        std::size_t count_max) const;
+  std::vector<EncryptionKeyPtr> encryption_keys(const Rid& database, std::string_view after,
+                                                std::size_t count_max) const;
   std::vector<OfferPtr> offers(std::string_view after, std::size_t count_max) const;
   std::size_t container_count() const;
   /// The latest `_ts` of any range, and the container that has it; null when there is none.
@@ -91,6 +99,13 @@ class Catalog {
       const Rid& rid, std::string_view if_match,
       const std::function<Result<ContainerDefinition>(const ContainerDefinition&)>& change);
   Result<> delete_container(const Rid& rid, std::string_view if_match);
+
+  /// `members` are of parse_encryption_key. Conflict when the id is taken, OwnerNotFound when the
+  /// database has gone, Forbidden when it has kEncryptionKeysMax.
+  Result<EncryptionKeyPtr> create_encryption_key(const Rid& database, Json members);
+  /// With the same id. NotFound; PreconditionFailed.
+  Result<EncryptionKeyPtr> replace_encryption_key(const Rid& rid, std::string_view if_match,
+                                                  Json members);
 
   // ── split and merge ──
   /// Accepts a split of a range, at `at` or in the middle; run() does it. NotFound when the
@@ -131,6 +146,8 @@ class Catalog {
     std::unordered_map<std::string, ContainerPtr> containers_by_path;  // "database/container"
     std::map<Rid, ContainerPtr> containers;
     std::map<Rid, ContainerPtr> with_upkeep;  // Of the containers.
+    std::unordered_map<std::string, EncryptionKeyPtr> encryption_keys_by_path;  // "database/key"
+    std::map<Rid, EncryptionKeyPtr> encryption_keys;
     std::map<Rid, OfferPtr> offers;
     std::map<Rid, Rid> offers_by_owner;
   };
@@ -163,6 +180,7 @@ class Catalog {
       const Rid& rid, std::string_view if_match,
       const std::function<Result<ContainerDefinition>(const ContainerDefinition&)>& change);
   static void put(State& state, const ContainerPtr& container);
+  static void put(State& state, const std::string& database_id, const EncryptionKeyPtr& key);
   static void erase(State& state, const Rid& container);
   Result<std::unique_ptr<RangeChange>> claim(const Container& container, std::vector<Range> parents,
                                              std::vector<EpkRange> parts);

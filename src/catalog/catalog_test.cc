@@ -153,6 +153,14 @@ class CatalogTest : public testing::Test {
         }
       }
     }
+    for (const auto& database : catalog->databases("", SIZE_MAX)) {
+      for (const auto& key : catalog->encryption_keys(database->rid, "", SIZE_MAX)) {
+        text += fmt::format("encryption key {} in '{}' {} {}\n", key->rid.text(), database->id,
+                            key->etag().text(), key->members.dump());
+        EXPECT_EQ(catalog->encryption_key(database->id, key->id), key);
+        EXPECT_EQ(catalog->encryption_key(key->rid), key);
+      }
+    }
     for (const auto& offer : catalog->offers("", SIZE_MAX)) {
       text += fmt::format(
           "offer {} of {} manual {} autoscale {} highest {} {}\n", offer->rid.text(),
@@ -430,6 +438,67 @@ TEST_F(CatalogTest, EveryChangeHasAnEtagOfItsOwn) {
   const std::string before(c2->etag().text());
   reopen();
   EXPECT_NE(make_container(catalog->database("d"), "c3")->etag().text(), before);
+}
+
+// ── client encryption keys ───────────────────────────────────────────────────────────────────────
+
+Json key_members(const std::string& id, const std::string& wrapped = "AAEC") {
+  return {{"id", id}, {"wrappedDataEncryptionKey", wrapped}};
+}
+
+TEST_F(CatalogTest, EncryptionKeysAreThereAfterARestartAndGoneWithTheirDatabase) {
+  const auto kept = make_database("kept");
+  const auto gone = make_database("gone");
+  for (const auto& database : {kept, gone}) {
+    for (const char* id : {"b", "a"}) {
+      ASSERT_TRUE(catalog->create_encryption_key(database->rid, key_members(id)));
+    }
+  }
+  const auto first = catalog->encryption_key("kept", "b");
+  EXPECT_EQ(catalog->create_encryption_key(kept->rid, key_members("b")).error().code(),
+            ErrorCode::Conflict);
+  ASSERT_TRUE(catalog->delete_database(gone->rid, ""));
+  EXPECT_EQ(catalog->encryption_key("gone", "a"), nullptr);
+  EXPECT_EQ(catalog->create_encryption_key(gone->rid, key_members("c")).error().code(),
+            ErrorCode::OwnerNotFound);
+
+  const std::string before = describe();
+  reopen();
+  EXPECT_EQ(describe(), before);
+  EXPECT_THAT(catalog->encryption_keys(kept->rid, "", SIZE_MAX), SizeIs(2));
+  EXPECT_THAT(catalog->encryption_keys(kept->rid, first->rid.bytes(), SIZE_MAX), SizeIs(1));
+  const auto later = catalog->create_encryption_key(kept->rid, key_members("c"));
+  ASSERT_TRUE(later);
+  EXPECT_LT(catalog->encryption_key("kept", "a")->rid, (*later)->rid) << "in order of creation";
+}
+
+TEST_F(CatalogTest, AnEncryptionKeyIsReplacedUnderItsCondition) {
+  const auto database = make_database("d");
+  const auto key = catalog->create_encryption_key(database->rid, key_members("k"));
+  ASSERT_TRUE(key);
+  const auto replaced =
+      catalog->replace_encryption_key((*key)->rid, (*key)->etag().text(), key_members("k", "BBBB"));
+  ASSERT_TRUE(replaced);
+  EXPECT_EQ((*replaced)->rid, (*key)->rid);
+  EXPECT_EQ(catalog->encryption_key("d", "k"), *replaced);
+  EXPECT_EQ(catalog->replace_encryption_key((*key)->rid, (*key)->etag().text(), key_members("k"))
+                .error()
+                .code(),
+            ErrorCode::PreconditionFailed);
+  ASSERT_TRUE(catalog->delete_database(database->rid, ""));
+  EXPECT_EQ(
+      catalog->replace_encryption_key((*key)->rid, "", key_members("k")).error().code(),
+      ErrorCode::NotFound);
+}
+
+TEST_F(CatalogTest, ADatabaseHasALimitedNumberOfEncryptionKeys) {
+  const auto database = make_database("d");
+  for (std::size_t i = 0; i < kEncryptionKeysMax; ++i) {
+    ASSERT_TRUE(catalog->create_encryption_key(database->rid, key_members(std::to_string(i))));
+  }
+  EXPECT_EQ(catalog->create_encryption_key(database->rid, key_members("more")).error().code(),
+            ErrorCode::Forbidden);
+  ASSERT_TRUE(catalog->create_encryption_key(make_database("other")->rid, key_members("more")));
 }
 
 // ── offers ───────────────────────────────────────────────────────────────────────────────────────

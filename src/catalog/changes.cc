@@ -63,6 +63,13 @@ Rid next_container_rid(Counters& counters, const Rid& database) {
   }
 }
 
+Rid next_encryption_key_rid(Counters& counters, const Rid& database) {
+  for (;;) {
+    const Rid rid = Rid::encryption_key(database, ++counters.encryption_key);
+    if (!awkward(rid)) return rid;
+  }
+}
+
 Rid next_offer_rid(Counters& counters) {
   for (;;) {
     const Rid rid = Rid::offer(++counters.offer);
@@ -347,12 +354,20 @@ Result<> Catalog::delete_database(const Rid& rid, std::string_view if_match) {
   storage::Batch batch;
   const auto inside = containers(rid, {}, SIZE_MAX);
   for (const ContainerPtr& each : inside) stage_removal(*each, batch);
+  const auto keys = encryption_keys(rid, {}, SIZE_MAX);
+  for (const EncryptionKeyPtr& key : keys) {
+    batch.erase(Family::Catalog, encryption_key_key(key->rid));
+  }
   batch.erase(Family::Catalog, database_key(rid));
   if (const auto offer = offer_of(rid)) batch.erase(Family::Catalog, offer_key(offer->rid));
   auto committed = commit(std::move(batch), next_counters(), epoch, [&](State& state) {
     for (const ContainerPtr& each : inside) {
       erase(state, each->rid);
       erase_offer_of(state, each->rid);
+    }
+    for (const EncryptionKeyPtr& key : keys) {
+      state.encryption_keys_by_path.erase(current->id + "/" + key->id);
+      state.encryption_keys.erase(key->rid);
     }
     erase_offer_of(state, rid);
     state.databases_by_id.erase(current->id);
@@ -364,6 +379,54 @@ Result<> Catalog::delete_database(const Rid& rid, std::string_view if_match) {
   }
   for (const ContainerPtr& each : inside) reclaim_space_of(*each);
   return {};
+}
+
+Result<EncryptionKeyPtr> Catalog::create_encryption_key(const Rid& database_rid, Json members) {
+  std::lock_guard change(change_mutex_);
+  const auto epoch = environment_.committer.epoch();
+  const auto owner = database(database_rid);
+  if (!owner)
+    return Error(ErrorCode::OwnerNotFound, "Resource Not Found. The database was deleted.");
+  const std::string id = members.at("id");
+  if (encryption_key(owner->id, id)) return taken("client encryption key", id);
+  if (encryption_keys(database_rid, {}, kEncryptionKeysMax).size() == kEncryptionKeysMax) {
+    return Error(ErrorCode::Forbidden,
+                 fmt::format("The database '{}' has {} client encryption keys, which is the most "
+                             "that there may be. Wrap an existing one anew, or use another "
+                             "database.",
+                             owner->id, kEncryptionKeysMax));
+  }
+  Counters counters = next_counters();
+  const auto made = std::make_shared<const EncryptionKey>(
+      EncryptionKey{next_encryption_key_rid(counters, database_rid), id, std::move(members),
+                    Lsn{counters.version}, environment_.clock.unix_seconds()});
+  storage::Batch batch;
+  batch.put(Family::Catalog, encryption_key_key(made->rid), make_value(*made));
+  ORRERY_TRY(commit(std::move(batch), counters, epoch,
+                    [&](State& state) { put(state, owner->id, made); }));
+  return made;
+}
+
+Result<EncryptionKeyPtr> Catalog::replace_encryption_key(const Rid& rid, std::string_view if_match,
+                                                         Json members) {
+  std::lock_guard change(change_mutex_);
+  const auto epoch = environment_.committer.epoch();
+  const auto current = encryption_key(rid);
+  if (!current) return not_found("client encryption key");
+  if (!if_match.empty() && !current->etag().matches(if_match)) {
+    return precondition_failed("client encryption key");
+  }
+  const auto owner = database(rid.database_rid());
+  ORRERY_ASSERT(owner != nullptr && members.at("id") == current->id);
+  Counters counters = next_counters();
+  const auto made = std::make_shared<const EncryptionKey>(
+      EncryptionKey{rid, current->id, std::move(members), Lsn{counters.version},
+                    environment_.clock.unix_seconds()});
+  storage::Batch batch;
+  batch.put(Family::Catalog, encryption_key_key(rid), make_value(*made));
+  ORRERY_TRY(commit(std::move(batch), counters, epoch,
+                    [&](State& state) { put(state, owner->id, made); }));
+  return made;
 }
 
 Result<OfferPtr> Catalog::replace_offer(const Rid& rid, std::string_view if_match,

@@ -33,6 +33,7 @@ std::optional<std::int64_t> optional_number(const Json& json, const char* name) 
 
 std::string database_key(const Rid& rid) { return "d" + std::string(rid.bytes()); }
 std::string container_key(const Rid& rid) { return "c" + std::string(rid.bytes()); }
+std::string encryption_key_key(const Rid& rid) { return "k" + std::string(rid.bytes()); }
 std::string offer_key(const Rid& rid) { return "o" + std::string(rid.bytes()); }
 std::string garbage_key(PartitionNumber partition) {
   return "g" + storage::partition_prefix(partition);
@@ -101,6 +102,18 @@ std::optional<StoredContainer> parse_container(std::string_view key, std::string
   return container;
 }
 
+std::string make_value(const EncryptionKey& key) {
+  return value_of({{"members", key.members}, {"version", key.version.value}, {"ts", key.ts}});
+}
+
+std::optional<EncryptionKey> parse_encryption_key(std::string_view key, std::string_view value) {
+  const auto rid = rid_of(key);
+  const auto json = json_of(value);
+  if (!rid || !json) return {};
+  const Json& members = json->at("members");
+  return EncryptionKey{*rid, members.at("id"), members, Lsn{json->at("version")}, json->at("ts")};
+}
+
 std::string make_value(const Offer& offer) {
   Json json = {{"owner", offer.owner.text()},
                {"highestEver", offer.highest_ever},
@@ -132,14 +145,19 @@ std::string make_value(const Counters& counters) {
                    {"container", counters.container},
                    {"partition", counters.partition},
                    {"offer", counters.offer},
+                   {"encryptionKey", counters.encryption_key},
                    {"version", counters.version}});
 }
 
 std::optional<Counters> parse_counters(std::string_view value) {
   const auto json = json_of(value);
   if (!json) return {};
-  return Counters{json->at("database"), json->at("container"), json->at("partition"),
-                  json->at("offer"), json->at("version")};
+  return Counters{json->at("database"),
+                  json->at("container"),
+                  json->at("partition"),
+                  json->at("offer"),
+                  json->value("encryptionKey", std::uint32_t{0}),  // Older stores have none.
+                  json->at("version")};
 }
 
 std::string make_value(Lsn last_head) {

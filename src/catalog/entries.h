@@ -2,6 +2,7 @@
 //
 //   'd', database rid 4                      database
 //   'c', container rid 8                     container, with its ranges and their partitions
+//   'k', encryption key rid 16               client encryption key
 //   'o', offer rid 3                         offer
 //   'g', partition 4                         a partition without a container, to be reclaimed
 //   'n', database id, '/', container id      the last head under the name of a deleted container
@@ -28,6 +29,7 @@ struct Counters {
   std::uint32_t container = 0;
   std::uint32_t partition = 0;
   std::uint32_t offer = 0;
+  std::uint32_t encryption_key = 0;
   std::uint64_t version = 1;
 };
 
@@ -53,6 +55,7 @@ struct StoredContainer {
 
 std::string database_key(const Rid& rid);
 std::string container_key(const Rid& rid);
+std::string encryption_key_key(const Rid& rid);
 std::string offer_key(const Rid& rid);
 std::string garbage_key(PartitionNumber partition);
 std::string last_head_key(std::string_view database_id, std::string_view container_id);
@@ -60,6 +63,7 @@ std::string counters_key();
 
 std::string make_value(const Database& database);
 std::string make_value(const StoredContainer& container);
+std::string make_value(const EncryptionKey& key);
 std::string make_value(const Offer& offer);
 std::string make_value(const Counters& counters);
 std::string make_value(Lsn last_head);
@@ -67,6 +71,7 @@ std::string make_value(Lsn last_head);
 // Nothing when the value is not of this format.
 std::optional<Database> parse_database(std::string_view key, std::string_view value);
 std::optional<StoredContainer> parse_container(std::string_view key, std::string_view value);
+std::optional<EncryptionKey> parse_encryption_key(std::string_view key, std::string_view value);
 std::optional<Offer> parse_offer(std::string_view key, std::string_view value);
 std::optional<Counters> parse_counters(std::string_view value);
 std::optional<Lsn> parse_last_head(std::string_view value);

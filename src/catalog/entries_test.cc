@@ -55,6 +55,18 @@ TEST(EntriesTest, AContainerIsReadBackWithItsRanges) {
   EXPECT_EQ(copy->ranges[1].epks.max, Epk::max());
 }
 
+TEST(EntriesTest, AnEncryptionKeyIsReadBack) {
+  const EncryptionKey key{Rid::encryption_key(kDatabase, 5), "k",
+                          Json::parse(R"({"id":"k","z":[1],"a":{"b":null}})"), Lsn{7},
+                          1'743'508'800};
+  const auto copy = parse_encryption_key(encryption_key_key(key.rid), make_value(key));
+  ASSERT_TRUE(copy);
+  EXPECT_EQ(copy->rid, key.rid);
+  EXPECT_EQ(copy->id, "k");
+  EXPECT_EQ(copy->members.dump(), key.members.dump());
+  EXPECT_EQ(copy->etag(), key.etag());
+}
+
 TEST(EntriesTest, AnOfferIsReadBackWithWhatItHasAndWithoutWhatItLacks) {
   Offer offer{Rid::offer(3), kContainer, {}, 5000, Lsn{9}, 1'743'508'800};
   for (int kind = 0; kind < 3; ++kind) {
@@ -76,15 +88,24 @@ TEST(EntriesTest, AnOfferIsReadBackWithWhatItHasAndWithoutWhatItLacks) {
 }
 
 TEST(EntriesTest, CountersAndLastHeadsAreReadBack) {
-  const Counters counters{1, 2, 3, 4, 5'000'000'000};
+  const Counters counters{1, 2, 3, 4, 6, 5'000'000'000};
   const auto copy = parse_counters(make_value(counters));
   ASSERT_TRUE(copy);
   EXPECT_EQ(copy->database, 1u);
   EXPECT_EQ(copy->container, 2u);
   EXPECT_EQ(copy->partition, 3u);
   EXPECT_EQ(copy->offer, 4u);
+  EXPECT_EQ(copy->encryption_key, 6u);
   EXPECT_EQ(copy->version, 5'000'000'000u);
   EXPECT_EQ(parse_last_head(make_value(Lsn{1ull << 40})), Lsn{1ull << 40});
+}
+
+TEST(EntriesTest, CountersFromBeforeEncryptionKeysAreRead) {
+  const auto counters = parse_counters(
+      "\x01" R"({"database":1,"container":2,"partition":3,"offer":4,"version":5})");
+  ASSERT_TRUE(counters);
+  EXPECT_EQ(counters->encryption_key, 0u);
+  EXPECT_EQ(counters->version, 5u);
 }
 
 TEST(EntriesTest, WhatIsNotOfThisFormatIsRefused) {
@@ -95,6 +116,8 @@ TEST(EntriesTest, WhatIsNotOfThisFormatIsRefused) {
         good.substr(0, good.size() - 1), std::string("\x01[]"), std::string("\x01") + "7"}) {
     EXPECT_FALSE(parse_database(database_key(kDatabase), value)) << value;
     EXPECT_FALSE(parse_container(container_key(kContainer), value)) << value;
+    EXPECT_FALSE(parse_encryption_key(encryption_key_key(Rid::encryption_key(kDatabase, 1)), value))
+        << value;
     EXPECT_FALSE(parse_offer(offer_key(Rid::offer(1)), value)) << value;
     EXPECT_FALSE(parse_counters(value)) << value;
     EXPECT_FALSE(parse_last_head(value)) << value;
@@ -105,11 +128,12 @@ TEST(EntriesTest, WhatIsNotOfThisFormatIsRefused) {
 TEST(EntriesTest, KeysOfDifferentKindsNeverMeet) {
   const std::set<std::string> keys = {database_key(kDatabase),  container_key(kContainer),
                                       offer_key(Rid::offer(1)), garbage_key(PartitionNumber{1}),
-                                      last_head_key("d", "c"),  counters_key()};
-  EXPECT_EQ(keys.size(), 6u);
+                                      last_head_key("d", "c"),  counters_key(),
+                                      encryption_key_key(Rid::encryption_key(kDatabase, 1))};
+  EXPECT_EQ(keys.size(), 7u);
   std::set<char> letters;
   for (const auto& key : keys) letters.insert(key[0]);
-  EXPECT_EQ(letters.size(), 6u);
+  EXPECT_EQ(letters.size(), 7u);
 }
 
 }  // namespace

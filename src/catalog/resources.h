@@ -1,5 +1,5 @@
-// What exists: databases, containers and offers, as values. A change makes a new value; whoever
-// holds the old one keeps a consistent view.
+// What exists: databases, containers, encryption keys and offers, as values. A change makes a new
+// value; whoever holds the old one keeps a consistent view.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +12,7 @@
 #include "partition/transaction.h"
 #include "protocol/container_definition.h"
 #include "protocol/ids.h"
+#include "protocol/resource_body.h"
 
 namespace orrery::catalog {
 
@@ -41,6 +42,20 @@ struct Container {
   ETag etag() const { return ETag(version, ts); }
   std::string self() const {
     return "dbs/" + rid.database_rid().text() + "/colls/" + rid_text + "/";
+  }
+};
+
+/// A client encryption key. What it says is the client's business.
+struct EncryptionKey {
+  Rid rid;
+  std::string id;
+  Json members;  ///< of parse_encryption_key: with the id, without system properties
+  Lsn version;
+  UnixSeconds ts = 0;
+
+  ETag etag() const { return ETag(version, ts); }
+  std::string self() const {
+    return "dbs/" + rid.database_rid().text() + "/clientencryptionkeys/" + rid.text() + "/";
   }
 };
 

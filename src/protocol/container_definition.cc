@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/assert.h"
+#include "protocol/client_encryption.h"
 #include "protocol/search_policies.h"
 
 namespace orrery {
@@ -325,6 +326,15 @@ bool same_value(const Json& a, const Json& b) { return nlohmann::json(a) == nloh
 
 Result<ContainerDefinition> ContainerDefinition::create(const Json& body,
                                                         std::string_view api_version) {
+  ORRERY_TRY(auto result, parse(body, api_version));
+  if (const Json* policy = result.member("clientEncryptionPolicy")) {
+    ORRERY_TRY(check_encryption_policy(*policy, result.partition_key_));
+  }
+  return result;
+}
+
+Result<ContainerDefinition> ContainerDefinition::parse(const Json& body,
+                                                       std::string_view api_version) {
   ContainerDefinition result;
   ORRERY_TRY(result.id_, parse_resource_id(body));
   ORRERY_TRY(result.take_partition_key(find_member(body, "partitionKey"), api_version));
@@ -397,11 +407,6 @@ Result<> ContainerDefinition::take_changeable(const Json& body) {
                                    indexing_policy_.vector_indexes()));
   ORRERY_TRY(check_full_text_policies(find_member(body, "fullTextPolicy"),
                                       indexing_policy_.full_text_indexes()));
-  const Json* encryption = find_member(body, "clientEncryptionPolicy");
-  if (encryption != nullptr && !encryption->is_object()) {
-    return bad_request("clientEncryptionPolicy must be an object.");
-  }
-
   for (const auto& [name, value] : body.items()) {
     if (is_system_property(name) || members_.contains(name)) continue;
     // A null of a member that we know is the same as none; one that we do not know is the client's.
@@ -417,7 +422,8 @@ Result<ContainerDefinition> ContainerDefinition::replace(const Json& body,
   result.id_ = id_;
   result.partition_key_ = partition_key_;
   result.unique_keys_ = unique_keys_;
-  for (const char* name : {"partitionKey", "uniqueKeyPolicy", "conflictResolutionPolicy"}) {
+  for (const char* name :
+       {"partitionKey", "uniqueKeyPolicy", "conflictResolutionPolicy", "clientEncryptionPolicy"}) {
     if (members_.contains(name)) result.members_[name] = members_[name];
   }
 
@@ -450,6 +456,12 @@ Result<ContainerDefinition> ContainerDefinition::replace(const Json& body,
       return bad_request("The conflictResolutionPolicy of a container cannot change.");
     }
   }
+  if (const Json* policy = find_member(body, "clientEncryptionPolicy")) {
+    const Json* current = member("clientEncryptionPolicy");
+    if (current == nullptr || !same_value(*policy, *current)) {
+      return bad_request("The clientEncryptionPolicy of a container cannot change.");
+    }
+  }
   ORRERY_TRY(result.take_changeable(body));
   ORRERY_TRY(check_vector_change(find_member(members_, "vectorEmbeddingPolicy"),
                                  indexing_policy_.vector_indexes(),
@@ -466,7 +478,7 @@ Json ContainerDefinition::to_stored() const {
 }
 
 ContainerDefinition ContainerDefinition::from_stored(const Json& stored) {
-  auto result = create(stored, {});
+  auto result = parse(stored, {});
   ORRERY_ASSERT(result.has_value());  // We wrote it, and the store checks its bytes.
   return *std::move(result);
 }

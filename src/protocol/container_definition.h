@@ -40,9 +40,9 @@ class ContainerDefinition {
   Json to_stored() const;
 
   /// The definition that a PUT of `body` makes of this one: the whole resource is replaced, but for
-  /// what cannot change. BadRequest when id, partitionKey, uniqueKeyPolicy or
-  /// conflictResolutionPolicy are given and differ, or a vector index or embedding does. What
-  /// to_wire() shows of any version is accepted under any version.
+  /// what cannot change. BadRequest when id, partitionKey, uniqueKeyPolicy,
+  /// conflictResolutionPolicy or clientEncryptionPolicy are given and differ, or a vector index or
+  /// embedding does. What to_wire() shows of any version is accepted under any version.
   Result<ContainerDefinition> replace(const Json& body, std::string_view api_version) const;
 
   const std::string& id() const { return id_; }
@@ -83,6 +83,8 @@ class ContainerDefinition {
   bool indexes_everything() const { return indexing_policy_.indexes_everything(); }
 
  private:
+  /// create() but for rules that stored definitions need not follow: they are older.
+  static Result<ContainerDefinition> parse(const Json& body, std::string_view api_version);
   /// Of the members that a replace may change, and of those that it may not.
   Result<> take_changeable(const Json& body);
   Result<> take_partition_key(const Json* given, std::string_view api_version);

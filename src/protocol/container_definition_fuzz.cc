@@ -1,14 +1,19 @@
 // Whatever a client sends as a container: a definition that is accepted survives the store, and is
-// accepted again in every form that it was shown in.
+// accepted again in every form that it was shown in. And as a client encryption key.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
 
 #include "base/assert.h"
+#include "protocol/client_encryption.h"
 #include "protocol/container_definition.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace orrery;
+  if (const auto key = parse_encryption_key({reinterpret_cast<const char*>(data), size})) {
+    ORRERY_ASSERT(key->at("id").is_string());
+    ORRERY_ASSERT(parse_encryption_key(key->dump()).value() == *key);
+  }
   const auto body = parse_resource_body({reinterpret_cast<const char*>(data), size});
   if (!body) return 0;
   constexpr std::string_view kVersions[] = {"2017-11-15", "2018-09-17", "2018-12-31", "2020-07-15",

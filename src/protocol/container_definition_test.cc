@@ -252,6 +252,18 @@ TEST(ContainerDefinitionTest, OtherPoliciesAreChecked) {
   EXPECT_THAT(refusal(R"("clientEncryptionPolicy":1)"), HasSubstr("clientEncryptionPolicy"));
 }
 
+TEST(ContainerDefinitionTest, AnEncryptionPolicyOfAnOlderStoreIsReadAsItIs) {
+  Json stored = ContainerDefinition::create(
+                    Json::parse(R"({"id":"c","partitionKey":{"paths":["/pk"],"kind":"Hash"}})"), {})
+                    .value()
+                    .to_stored();
+  stored["clientEncryptionPolicy"] = Json::parse(R"({"includedPaths":[{"path":"/id"}]})");
+  const auto definition = ContainerDefinition::from_stored(stored);
+  EXPECT_EQ(definition.to_stored()["clientEncryptionPolicy"], stored["clientEncryptionPolicy"]);
+  EXPECT_TRUE(definition.replace(definition.to_wire({}), {}).has_value());
+  EXPECT_FALSE(ContainerDefinition::create(definition.to_wire({}), {}).has_value());
+}
+
 TEST(ContainerDefinitionTest, TheChangeFeedPolicySaysWhatIsKept) {
   const auto policy_of = [](const std::string& members) {
     const auto body =

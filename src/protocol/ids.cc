@@ -17,6 +17,7 @@ namespace {
 //   8    database(4) user(4)                 bit 7 of byte 4 clear
 //   16   database(4) container(4) child(8)
 //   16   database(4) user(4) permission(8)
+//   16   database(4) 0(4) number(4) 2(4)     a client encryption key; the 2 is little-endian
 //   20   document(16) attachment(4)
 constexpr std::size_t kOfferSize = 3;
 constexpr std::size_t kDatabaseSize = 4;
@@ -25,6 +26,7 @@ constexpr std::size_t kChildSize = 16;
 constexpr std::size_t kAttachmentSize = 20;
 
 constexpr std::uint8_t kContainerBit = 0x80;
+constexpr std::uint64_t kEncryptionKeyType = 2;
 constexpr std::uint64_t kCounterMax = (std::uint64_t{1} << 60) - 1;
 constexpr std::uint8_t kDocumentNibble = 0x0;
 constexpr std::uint8_t kRangeNibble = 0x5;
@@ -53,7 +55,19 @@ std::optional<RidKind> kind_of_nibble(std::uint8_t nibble) {
   }
 }
 
-/// Only for sizes that a rid can have; nothing when the type nibble is unknown.
+bool all_zero(std::string_view bytes) {
+  return std::ranges::all_of(bytes, [](char c) { return c == 0; });
+}
+
+std::uint64_t little_endian(std::string_view bytes) {
+  std::uint64_t value = 0;
+  for (std::size_t i = bytes.size(); i-- > 0;) {
+    value = value << 8 | static_cast<std::uint8_t>(bytes[i]);
+  }
+  return value;
+}
+
+/// Only for sizes that a rid can have; nothing when the type is unknown.
 std::optional<RidKind> kind_of(std::string_view bytes) {
   switch (bytes.size()) {
     case kOfferSize:
@@ -67,20 +81,12 @@ std::optional<RidKind> kind_of(std::string_view bytes) {
   }
   const bool in_container = (static_cast<std::uint8_t>(bytes[4]) & kContainerBit) != 0;
   if (bytes.size() == kContainerSize) return in_container ? RidKind::Container : RidKind::User;
+  if (all_zero(bytes.substr(4, 4))) {
+    if (little_endian(bytes.substr(12, 4)) != kEncryptionKeyType) return std::nullopt;
+    return RidKind::EncryptionKey;
+  }
   if (!in_container) return RidKind::Permission;
   return kind_of_nibble(static_cast<std::uint8_t>(bytes[15]) >> 4);
-}
-
-bool all_zero(std::string_view bytes) {
-  return std::ranges::all_of(bytes, [](char c) { return c == 0; });
-}
-
-std::uint64_t little_endian(std::string_view bytes) {
-  std::uint64_t value = 0;
-  for (std::size_t i = bytes.size(); i-- > 0;) {
-    value = value << 8 | static_cast<std::uint8_t>(bytes[i]);
-  }
-  return value;
 }
 
 bool is_valid(std::string_view bytes) {
@@ -96,10 +102,13 @@ bool is_valid(std::string_view bytes) {
       return false;
   }
   if (all_zero(bytes.substr(0, 4))) return false;
-  if (bytes.size() >= kContainerSize && all_zero(bytes.substr(4, 4))) return false;
+  if (bytes.size() == kContainerSize && all_zero(bytes.substr(4, 4))) return false;
   if (bytes.size() >= kChildSize) {
     const auto kind = kind_of(bytes.substr(0, kChildSize));
     if (!kind) return false;
+    if (*kind == RidKind::EncryptionKey) {
+      return bytes.size() == kChildSize && !all_zero(bytes.substr(8, 4));
+    }
     const std::uint64_t child = little_endian(bytes.substr(8, 8));
     if ((*kind == RidKind::Permission ? child : child & kCounterMax) == 0) return false;
     if (bytes.size() == kAttachmentSize) {
@@ -141,6 +150,18 @@ Rid Rid::container(RidPart database, RidPart container) {
   Rid rid = Rid::database(database);
   rid.size_ = kContainerSize;
   std::ranges::copy(container, rid.bytes_.begin() + 4);
+  return rid;
+}
+
+Rid Rid::encryption_key(const Rid& database, std::uint32_t number) {
+  ORRERY_ASSERT(database.size_ == kDatabaseSize && number > 0);
+  Rid rid = database;
+  rid.size_ = kChildSize;
+  // Big-endian, so that rids sort by age.
+  for (std::size_t i = 0; i < 4; ++i) {
+    rid.bytes_[8 + i] = static_cast<std::uint8_t>(number >> (8 * (3 - i)));
+  }
+  rid.bytes_[12] = static_cast<std::uint8_t>(kEncryptionKeyType);
   return rid;
 }
 

@@ -58,6 +58,7 @@ enum class RidKind {
   Container,
   User,
   Permission,
+  EncryptionKey,
   Document,
   Conflict,
   Range,
@@ -74,6 +75,7 @@ class Rid {
   static Rid offer(std::uint32_t number);  ///< 1 … 2^24-1
   static Rid database(RidPart database);
   static Rid container(RidPart database, RidPart container);
+  static Rid encryption_key(const Rid& database, std::uint32_t number);  ///< from 1
   static Rid document(const Rid& container, DocumentNumber number);
   static Rid range(const Rid& container, RangeId range);  ///< its counter is the id + 2
 

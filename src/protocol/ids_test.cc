@@ -18,6 +18,10 @@ TEST(Rid, HasTheLayoutThatClientsParse) {
   EXPECT_EQ(Rid::range(container(), RangeId{0}).text(), "KxEAAJE-AgACAAAAAAAAUA==");
   EXPECT_EQ(Rid::range(container(), RangeId{1}).text(), "KxEAAJE-AgADAAAAAAAAUA==");
   EXPECT_EQ(Rid::offer(0x58B684).text(), "WLaE");
+  EXPECT_EQ(Rid::encryption_key(Rid::database(kDatabase), 0x07000000).text(),
+            "KxEAAAAAAAAHAAAAAgAAAA==");
+  EXPECT_LT(Rid::encryption_key(Rid::database(kDatabase), 255),
+            Rid::encryption_key(Rid::database(kDatabase), 256));
 }
 
 TEST(Rid, TellsTheKindFromTheBytes) {
@@ -27,6 +31,7 @@ TEST(Rid, TellsTheKindFromTheBytes) {
       {"KxEAAJE-AgA=", RidKind::Container},
       {"KxEAABE-AgA=", RidKind::User},
       {"KxEAABE-AgAHAAAAAAAAAA==", RidKind::Permission},
+      {"KxEAAAAAAAAHAAAAAgAAAA==", RidKind::EncryptionKey},
       {"KxEAAJE-AgABAAAAAAAAAA==", RidKind::Document},
       {"KxEAAJE-AgABAAAAAAAAQA==", RidKind::Conflict},
       {"KxEAAJE-AgACAAAAAAAAUA==", RidKind::Range},
@@ -85,6 +90,9 @@ TEST(Rid, RefusesWhatClientsWouldRefuse) {
       "AAAAAJE-AgA=",                      // in a database of zeros
       "KxEAAJE-AgAAAAAAAAAAAA==",          // document 0
       "KxEAABE-AgAAAAAAAAAAAA==",          // permission 0
+      "KxEAAAAAAAAAAAAAAgAAAA==",          // encryption key 0
+      "KxEAAAAAAAAHAAAAAQAAAA==",          // a type of another age
+      "KxEAAAAAAAAHAAAAAgAAAAEAAAA=",      // something in an encryption key
       "KxEAAJE-AgABAAAAAAAAEA==",          // type 1
       "KxEAAJE-AgABAAAAAAAAkA==",          // a schema
       "KxEAAJE-AgABAAAAAAAA8A==",          // type 15

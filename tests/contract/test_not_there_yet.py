@@ -54,12 +54,6 @@ def test_route_of_a_later_step_is_501_and_names_the_feature(client, container, t
     assert_nothing_happened(container)
 
 
-@pytest.mark.parametrize("verb, path", [("GET", "{d}/clientencryptionkeys"), ("POST", "{d}/clientencryptionkeys"),
-                                        ("GET", "{d}/clientencryptionkeys/k"), ("PUT", "{d}/clientencryptionkeys/k")])
-def test_client_encryption_keys_are_404_or_501(client, targets, verb, path):
-    client.request(verb, path.format(**targets), {"id": "k"} if verb != "GET" else None).expect((404, 501))
-
-
 @pytest.mark.parametrize("header", ["x-ms-documentdb-pre-trigger-include", "x-ms-documentdb-post-trigger-include"])
 def test_write_that_asks_for_a_trigger_is_refused_not_done_without_it(container, targets, header):
     asked = {header: "t"}
