@@ -94,16 +94,25 @@ Result<Access> Authenticator::authenticate(const http::Request& request,
       candidates.push_back({type, rid});
     }
     for (const std::string& link : path->link_candidates) candidates.push_back({type, link});
-    if (path->type == ResourceType::PartitionKeyDelete) {
+    // Another type that some clients sign such a request with. The link tells that it is this one.
+    std::string_view other_type;
+    if (path->type == ResourceType::PartitionKeyDelete) other_type = "partitionkey";
+    if (path->type == ResourceType::Conflicts && !path->is_feed) other_type = "users";
+    if (!other_type.empty()) {
       const auto count = candidates.size();
       for (std::size_t i = 0; i < count; ++i) {
-        candidates.push_back({"partitionkey", candidates[i].link});
+        candidates.push_back({other_type, candidates[i].link});
       }
     }
   } else {
     unknown[0] = unknown_route(request.target, /*decoded=*/true);
     unknown[1] = unknown_route(request.target, /*decoded=*/false);
-    for (const UnknownRoute& route : unknown) candidates.push_back({route.type, route.link});
+    for (const UnknownRoute& route : unknown) {
+      candidates.push_back({route.type, route.link});
+      // @azure/cosmos reads a conflict at …/conflicts/x/conflicts, signed so; it is to hear that
+      // there is none (sdk.cosmos_js_conflicts).
+      if (route.type == "conflicts") candidates.push_back({"users", route.link});
+    }
   }
 
   for (const Candidate& candidate : candidates) {

@@ -62,6 +62,12 @@ Result<http::Response> read(Services& services, Context& context);
 http::Response show(Context& context, const catalog::Container& container);
 }  // namespace ranges
 
+namespace conflicts {
+Result<http::Response> list(Services& services, Context& context);
+/// For what reads or deletes one: NotFound, since there are none.
+Result<http::Response> find(Services& services, Context& context);
+}  // namespace conflicts
+
 namespace encryption_keys {
 Async<http::Response> create(Services& services, Context& context);
 Result<http::Response> list(Services& services, Context& context);

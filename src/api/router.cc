@@ -32,8 +32,6 @@ std::optional<std::string_view> missing_feature(ResourceType type) {
       return "Triggers are";
     case ResourceType::Udfs:
       return "User defined functions are";
-    case ResourceType::Conflicts:
-      return "The conflict feed is";
     case ResourceType::Attachments:
       return "Attachments are";
     case ResourceType::Media:
@@ -59,6 +57,8 @@ Result<http::Response> get_list(Services& services, Context& context) {
       return containers::list(services, context);
     case ResourceType::Ranges:
       return ranges::list(services, context);
+    case ResourceType::Conflicts:
+      return conflicts::list(services, context);
     case ResourceType::EncryptionKeys:
       return encryption_keys::list(services, context);
     case ResourceType::Offers:
@@ -76,7 +76,7 @@ Async<http::Response> post_to_list(Services& services, Context& context) {
     co_return wrong_verb(context);
   }
   if (kind == PostKind::QueryPlan) {
-    if (type == ResourceType::Documents)
+    if (type == ResourceType::Documents || type == ResourceType::Conflicts)
       co_return co_await documents::query_plan(services, context);
     co_return wrong_verb(context);
   }
@@ -132,6 +132,9 @@ Async<http::Response> dispatch_member(Services& services, Context& context) {
       break;
     case ResourceType::Ranges:
       if (method == "GET") co_return ranges::read(services, context);
+      break;
+    case ResourceType::Conflicts:
+      if (method == "GET" || method == "DELETE") co_return conflicts::find(services, context);
       break;
     case ResourceType::EncryptionKeys:
       if (method == "GET") co_return encryption_keys::read(services, context);

@@ -278,7 +278,8 @@ def test_read_only_key_reads_everything_and_writes_nothing(four_keys, reader):
         offer = client.offers_of(container)[0]
         key, database = {wire.KEY: '["a"]'}, container.database
         for path in ("/", "/dbs", database.path, database.path + "/colls", container.path, container.docs,
-                     container.doc("x"), container.path + "/pkranges", "/offers", f"/offers/{offer['id']}"):
+                     container.doc("x"), container.path + "/pkranges", container.path + "/conflicts",
+                     database.path + "/clientencryptionkeys", "/offers", f"/offers/{offer['id']}"):
             client.get(path, key, key=reader).expect(200)
         for verb, path, body in [
                 ("POST", "/dbs", {"id": "new"}), ("DELETE", database.path, None),
@@ -286,6 +287,8 @@ def test_read_only_key_reads_everything_and_writes_nothing(four_keys, reader):
                 ("DELETE", container.path, None), ("POST", container.docs, {"id": "y", "pk": "a"}),
                 ("PUT", container.doc("x"), {"id": "x", "pk": "a"}), ("DELETE", container.doc("x"), None),
                 ("PUT", f"/offers/{offer['id']}", offer),
+                ("POST", database.path + "/clientencryptionkeys", {"id": "k"}), ("PUT", database.path + "/clientencryptionkeys/k", {"id": "k"}),
+                ("DELETE", container.path + "/conflicts/x", None),
                 ("POST", container.path + "/operations/partitionkeydelete", None)]:
             response = client.request(verb, path, body, key, key=reader).expect(403)
             assert response.substatus not in (3, 1008)

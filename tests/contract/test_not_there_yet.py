@@ -27,9 +27,7 @@ ROUTES = (
     + feature("user", "{d}/users", {"id": "u"}, "{d}/users/u")
     + feature("permission", "{d}/users/u/permissions", {"id": "p", "permissionMode": "All", "resource": "x"}, "{d}/users/u/permissions/p")
     + feature("attachment", "{x}/attachments", {"id": "a", "contentType": "text/plain", "media": "m"}, "{x}/attachments/a")
-    + [("GET", "{c}/conflicts", None, {}, "conflict"), ("GET", "{c}/conflicts/x", None, {}, "conflict"),
-       ("DELETE", "{c}/conflicts/x", None, {}, "conflict"),
-       ("GET", "//media/" + MEDIA, None, {}, "media|attachment"), ("PUT", "//media/" + MEDIA, "bytes", {}, "media|attachment")])
+    + [("GET", "//media/" + MEDIA, None, {}, "media|attachment"), ("PUT", "//media/" + MEDIA, "bytes", {}, "media|attachment")])
 
 
 @pytest.fixture
