@@ -23,6 +23,13 @@ Result<> check_manual(std::int64_t units, std::int64_t minimum) {
 
 Result<> check_autoscale(std::int64_t units) {
   if (units >= kAutoscaleMin && units <= kThroughputMax && units % 1000 == 0) return {};
+  if (units < kAutoscaleMin) {
+    // Clients look for these words.
+    return Error(ErrorCode::BadRequest,
+                 fmt::format("Requested throughput {} is less than required minimum throughput {}: "
+                             "maxThroughput must be between {} and {} in increments of 1000.",
+                             units, kAutoscaleMin, kAutoscaleMin, kThroughputMax));
+  }
   return Error(
       ErrorCode::BadRequest,
       fmt::format("The autoscale maximum {} is not possible: maxThroughput must be between {} "
@@ -34,7 +41,7 @@ Result<> check_autoscale(std::int64_t units) {
 Result<catalog::Throughput> parse_autoscale(const Json& settings) {
   catalog::Throughput throughput;
   const Json* maximum = find_member(settings, "maxThroughput");
-  const auto units = maximum ? integer_in(*maximum, 0, INT32_MAX) : std::nullopt;
+  const auto units = maximum ? integer_in(*maximum, INT32_MIN, INT32_MAX) : std::nullopt;
   if (!units) {
     return Error(ErrorCode::BadRequest,
                  "The autoscale settings need a number 'maxThroughput', as in "

@@ -251,7 +251,10 @@ Result<Json> complete_geospatial_config(const Json* given) {
 }
 
 Result<> check_computed_properties(const Json& properties) {
-  if (!properties.is_array()) return bad_request("computedProperties must be an array.");
+  // Clients look for the words in front.
+  constexpr std::string_view kInvalid =
+      "One of the specified inputs is invalid: computedProperties";
+  if (!properties.is_array()) return bad_request(fmt::format("{} must be an array.", kInvalid));
   if (properties.size() > kComputedPropertiesMax) {
     return bad_request(fmt::format("computedProperties must not have more than {} entries.",
                                    kComputedPropertiesMax));
@@ -261,8 +264,8 @@ Result<> check_computed_properties(const Json& properties) {
     for (const char* member : {"name", "query"}) {
       const Json* text = find_member(property, member);
       if (text == nullptr || !text->is_string() || text->get_ref<const std::string&>().empty()) {
-        return bad_request(fmt::format(
-            "computedProperties: every entry must have the string '{}', not empty.", member));
+        return bad_request(
+            fmt::format("{}: every entry must have the string '{}', not empty.", kInvalid, member));
       }
     }
     const auto name = property["name"].get<std::string>();

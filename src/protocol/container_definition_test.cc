@@ -243,7 +243,8 @@ TEST(ContainerDefinitionTest, OtherPoliciesAreChecked) {
   EXPECT_THAT(refusal(R"("changeFeedPolicy":{"previousImage":"some"})"),
               HasSubstr("previousImage"));
   EXPECT_THAT(refusal(R"("changeFeedPolicy":{"tombstoneDuration":-2})"), HasSubstr("tombstone"));
-  EXPECT_THAT(refusal(R"("computedProperties":{})"), HasSubstr("array"));
+  EXPECT_EQ(refusal(R"("computedProperties":{})"),
+            "One of the specified inputs is invalid: computedProperties must be an array.");
   EXPECT_THAT(refusal(R"("computedProperties":[{"name":"a"}])"), HasSubstr("'query'"));
   EXPECT_THAT(refusal(R"("computedProperties":[{"name":"id","query":"q"}])"), HasSubstr("'id'"));
   EXPECT_THAT(

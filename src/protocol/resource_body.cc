@@ -87,9 +87,11 @@ Result<std::string> parse_resource_id(const Json& body) {
   const auto characters =
       id.size() - static_cast<std::size_t>(std::ranges::count_if(id, is_continuation_byte));
   if (characters > kIdCharactersMax) {
-    return bad_request(
-        fmt::format("The member 'id' must not be longer than {} characters; it has {}.",
-                    kIdCharactersMax, characters));
+    // Clients look for the second sentence.
+    return bad_request(fmt::format(
+        "The member 'id' has {0} characters. Ensure to provide a unique non-empty string "
+        "less than '{1}' characters.",
+        characters, kIdCharactersMax));
   }
   if (id.find_first_of("/\\?#") != std::string::npos) {
     return bad_request("The member 'id' must not contain '/', '\\', '?' or '#'.");

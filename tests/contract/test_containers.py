@@ -190,6 +190,13 @@ def test_bad_member_is_400_on_create_and_on_replace(container, members):
     put(container, members).expect(400)
 
 
+@pytest.mark.parametrize("properties", ["text", {"name": "n", "query": "SELECT VALUE c.a FROM c"}, 1, ["text"], [{"name": 1, "query": "q"}],
+                                        [{"name": "n"}]], ids=str)
+def test_computed_properties_of_the_wrong_type_are_refused_in_the_words_that_clients_look_for(container, properties):
+    for response in (container.database.post_container({"computedProperties": properties}), put(container, {"computedProperties": properties})):
+        response.expect(400, text="One of the specified inputs is invalid")
+
+
 def test_10_unique_keys_of_16_paths_are_accepted(db):
     db.create_container({"uniqueKeyPolicy": {
         "uniqueKeys": [{"paths": [f"/k{k}/p{p}" for p in range(16)]} for k in range(10)]}})

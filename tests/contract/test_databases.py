@@ -128,3 +128,9 @@ def test_quota_of_databases_is_a_list(client, db):
 @pytest.mark.parametrize("level", ["Session", "Eventual", "Strong"])
 def test_consistency_level_is_ignored_when_a_database_is_made(client, level):
     client.create_database(headers={"x-ms-consistency-level": level})
+
+
+def test_name_that_is_too_long_is_refused_in_the_words_that_clients_look_for(client, db):
+    for name in ("n" * 256, "ä" * 256):
+        for path in ("/dbs", f"{db.path}/colls"):
+            client.post(path, {"id": name}).expect(400, text="Ensure to provide a unique non-empty string less than '255' characters.")

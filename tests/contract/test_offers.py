@@ -99,6 +99,15 @@ def test_bad_autoscale_settings_are_400(db, settings):
     db.post_container(None, {AUTOPILOT: settings}).expect(400)
 
 
+@pytest.mark.parametrize("maximum", [-200, 0, 900])
+def test_autoscale_below_its_minimum_is_refused_in_the_words_that_clients_look_for(client, db, maximum):
+    words = f"Requested throughput {maximum} is less than required minimum throughput 1000"
+    db.post_container(None, {AUTOPILOT: f'{{"maxThroughput":{maximum}}}'}).expect(400, text=words)
+    offer = offer_of(db.create_container(headers={AUTOPILOT: '{"maxThroughput":4000}'}))
+    offer["content"]["offerAutopilotSettings"] = {"maxThroughput": maximum}
+    client.put(f"/offers/{offer['id']}", offer).expect(400, text=words)
+
+
 def test_manual_and_autoscale_together_are_400(client, db):
     both = {THROUGHPUT: "400", AUTOPILOT: '{"maxThroughput":4000}'}
     db.post_container(None, both).expect(400)
