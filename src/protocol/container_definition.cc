@@ -330,6 +330,7 @@ bool same_value(const Json& a, const Json& b) { return nlohmann::json(a) == nloh
 Result<ContainerDefinition> ContainerDefinition::create(const Json& body,
                                                         std::string_view api_version) {
   ORRERY_TRY(auto result, parse(body, api_version));
+  ORRERY_TRY(result.check_spatial_indexes());
   if (const Json* policy = result.member("clientEncryptionPolicy")) {
     ORRERY_TRY(check_encryption_policy(*policy, result.partition_key_));
   }
@@ -470,7 +471,28 @@ Result<ContainerDefinition> ContainerDefinition::replace(const Json& body,
                                  indexing_policy_.vector_indexes(),
                                  find_member(result.members_, "vectorEmbeddingPolicy"),
                                  result.indexing_policy_.vector_indexes()));
+  // A policy from before that rule may stay as it is.
+  const Json* before = indexing_policy_.spatial_indexes();
+  const Json* after = result.indexing_policy_.spatial_indexes();
+  const bool is_same = before != nullptr && after != nullptr && same_value(*before, *after) &&
+                       spatial_kind() == result.spatial_kind();
+  if (!is_same) ORRERY_TRY(result.check_spatial_indexes());
   return result;
+}
+
+Result<> ContainerDefinition::check_spatial_indexes() const {
+  const Json* indexes = indexing_policy_.spatial_indexes();
+  if (indexes == nullptr) return {};
+  const bool is_planar = spatial_kind() == IndexKind::PlaneCells;
+  for (const Json& index : *indexes) {
+    const bool has_box = find_member(index, "boundingBox") != nullptr;
+    if (has_box == is_planar) continue;
+    return bad_request(fmt::format(
+        "indexingPolicy.spatialIndexes: '{}' {} boundingBox, since geospatialConfig.type is '{}'.",
+        index["path"].get_ref<const std::string&>(), is_planar ? "needs a" : "must not have a",
+        is_planar ? "Geometry" : "Geography"));
+  }
+  return {};
 }
 
 Json ContainerDefinition::to_stored() const {

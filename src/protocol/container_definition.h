@@ -85,6 +85,8 @@ class ContainerDefinition {
  private:
   /// create() but for rules that stored definitions need not follow: they are older.
   static Result<ContainerDefinition> parse(const Json& body, std::string_view api_version);
+  /// BadRequest for a spatial index without boundingBox in a plane, or with one on the earth.
+  Result<> check_spatial_indexes() const;
   /// Of the members that a replace may change, and of those that it may not.
   Result<> take_changeable(const Json& body);
   Result<> take_partition_key(const Json* given, std::string_view api_version);

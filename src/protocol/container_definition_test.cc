@@ -507,10 +507,36 @@ TEST(ContainerReplaceTest, OldShapesAreNotForgottenWhenANewClientLooks) {
   EXPECT_EQ(replaced->to_wire(kNew).dump(), definition.to_wire(kNew).dump());
 }
 
+constexpr std::string_view kBox = R"(,"boundingBox":{"xmin":0,"ymin":0,"xmax":10,"ymax":10})";
+
+std::string spatial_members(std::string_view box, std::string_view type) {
+  return R"("indexingPolicy":{"spatialIndexes":[{"path":"/at/*")" + std::string(box) +
+         R"(}]},"geospatialConfig":{"type":")" + std::string(type) + "\"}";
+}
+
+TEST(ContainerDefinitionTest, ASpatialIndexHasABoundingBoxInAPlaneOnly) {
+  EXPECT_EQ(refusal(spatial_members("", "Geography")), "accepted");
+  EXPECT_EQ(refusal(spatial_members(kBox, "Geometry")), "accepted");
+  EXPECT_THAT(refusal(spatial_members("", "Geometry")),
+              HasSubstr("'/at/*' needs a boundingBox, since geospatialConfig.type is 'Geometry'"));
+  EXPECT_THAT(refusal(spatial_members(kBox, "Geography")),
+              HasSubstr("must not have a boundingBox, since geospatialConfig.type is 'Geography'"));
+}
+
+TEST(ContainerDefinitionTest, ASpatialPolicyOfAnOlderStoreStaysUntilItIsChanged) {
+  Json stored = create(body(spatial_members("", "Geography"))).to_stored();
+  stored["geospatialConfig"]["type"] = "Geometry";
+  const auto old = ContainerDefinition::from_stored(stored);
+  Json wire = old.to_wire({});
+  wire["defaultTtl"] = 5;
+  EXPECT_TRUE(old.replace(wire, {}).has_value());
+  wire["indexingPolicy"]["spatialIndexes"][0]["path"] = "/other/*";
+  EXPECT_FALSE(old.replace(wire, {}).has_value());
+}
+
 TEST(ContainerDefinitionTest, ItsGeometryDecidesOnTheKindOfSpatialIndexes) {
-  const std::string policy = R"("indexingPolicy":{"spatialIndexes":[{"path":"/at/*"}]})";
-  const auto earth = create(body(policy));
-  const auto plane = create(body(policy + R"(,"geospatialConfig":{"type":"Geometry"})"));
+  const auto earth = create(body(spatial_members("", "Geography")));
+  const auto plane = create(body(spatial_members(kBox, "Geometry")));
   const auto of_earth = IndexSpec::parse("/at SPATIAL").value();
   const auto of_plane = IndexSpec::parse("/at SPATIAL PLANAR").value();
   EXPECT_THAT(earth.named_indexes(), ElementsAre(of_earth));

@@ -58,6 +58,8 @@ class IndexingPolicy {
   bool allows(const IndexSpec& index) const;
 
   /// The member, or nullptr. For search_policies.h.
+  /// Null when there are none; likewise below.
+  const Json* spatial_indexes() const { return find_member(policy_, "spatialIndexes"); }
   const Json* vector_indexes() const { return find_member(policy_, "vectorIndexes"); }
   const Json* full_text_indexes() const { return find_member(policy_, "fullTextIndexes"); }
 

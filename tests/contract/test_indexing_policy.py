@@ -82,6 +82,24 @@ def test_bad_policy_is_400(db, policy):
     db.post_container({"indexingPolicy": policy}).expect(400)
 
 
+BOX = {"boundingBox": {"xmin": 0, "ymin": 0, "xmax": 10, "ymax": 10}}
+
+
+@pytest.mark.parametrize("kind, box, is_right", [("Geography", {}, True), ("Geometry", BOX, True), ("Geometry", {}, False), ("Geography", BOX, False)])
+def test_spatial_index_has_a_bounding_box_in_a_plane_only(client, db, kind, box, is_right):
+    members = {"geospatialConfig": {"type": kind}, "indexingPolicy": DEFAULT | {"spatialIndexes": [{"path": "/at/*", "types": ["Point"]} | box]}}
+    created = db.post_container(members).expect(201 if is_right else 400)
+    plain = db.create_container()
+    replaced = client.put(plain.path, plain.body | members).expect(200 if is_right else 400)
+    if not is_right:
+        for response in (created, replaced):
+            assert "boundingBox" in response.message and kind in response.message
+    # Without a kind it is the earth.
+    if kind == "Geography":
+        del members["geospatialConfig"]
+        db.post_container(members).expect(201 if is_right else 400)
+
+
 def test_8_properties_of_a_composite_index_are_accepted(db):
     db.create_container({"indexingPolicy": DEFAULT | {
         "compositeIndexes": [[{"path": f"/p{n}", "order": "ascending"} for n in range(8)]]}})
