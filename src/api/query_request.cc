@@ -12,6 +12,7 @@
 #include "protocol/gateway_continuation.h"
 #include "protocol/headers.h"
 #include "protocol/index_path.h"
+#include "protocol/search_policies.h"
 #include "query/computed.h"
 
 namespace orrery::api {
@@ -131,14 +132,15 @@ query::Settings query_settings(const ContainerDefinition& definition) {
   settings.surroundings = query::surroundings_now();
   settings.surroundings.is_planar = definition.spatial_kind() == IndexKind::PlaneCells;
   if (const Json* policy = definition.member("fullTextPolicy")) {
-    if (auto language = text_member(*policy, "defaultLanguage"); !language.empty()) {
-      settings.default_language = std::move(language);
+    const std::string by_default = text_member(*policy, "defaultLanguage");
+    if (const auto language = full_text_language(by_default); !language.empty()) {
+      settings.default_language = language;
     }
     for_each_in(policy, "fullTextPaths", [&](const Json& each) {
       auto path = member_path(find_member(each, "path"));
-      auto language = text_member(each, "language");
-      if (path && !language.empty()) {
-        settings.languages.push_back({std::move(*path), std::move(language)});
+      const std::string named = text_member(each, "language");
+      if (const auto language = full_text_language(named); path && !language.empty()) {
+        settings.languages.push_back({std::move(*path), std::string(language)});
       }
     });
   }

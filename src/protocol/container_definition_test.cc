@@ -380,6 +380,9 @@ TEST(ContainerSearchTest, FullTextPoliciesAreChecked) {
                        "indexingPolicy":{"fullTextIndexes":[{"path":"/a"}]})"),
             "accepted");
   EXPECT_EQ(refusal(R"("fullTextPolicy":{"defaultLanguage":"en-US"})"), "accepted");
+  EXPECT_EQ(refusal(R"("fullTextPolicy":{"defaultLanguage":"1033","fullTextPaths":[{"path":"/a",
+                       "language":"1033"}]})"),
+            "accepted");
   EXPECT_THAT(refusal(R"("fullTextPolicy":{"fullTextPaths":[{"path":"abstract"}]})"),
               HasSubstr("The Full Text Policy contains an invalid Path: abstract"));
   EXPECT_THAT(refusal(R"("fullTextPolicy":{"defaultLanguage":"spa-SPA"})"),

@@ -1,10 +1,12 @@
 #include "protocol/search_policies.h"
 
 #include <algorithm>
+#include <array>
 #include <set>
 
 #include <fmt/format.h>
 
+#include "base/header_name.h"
 #include "protocol/partition_key.h"
 
 namespace orrery {
@@ -24,6 +26,10 @@ struct Bounds {
   std::int64_t told_max;
 };
 constexpr Bounds kSearchList = {.min = 10, .max = 500, .told_min = 25, .told_max = 500};
+
+constexpr std::array<std::string_view, 7> kLanguages = {"en-US", "de-DE", "es-ES", "fr-FR",
+                                                        "it-IT", "pt-BR", "pt-PT"};
+constexpr std::string_view kEnglishNumber = "1033";
 
 /// Of a member that may be any JSON.
 std::string shown(const Json* value) {
@@ -170,14 +176,14 @@ bool changes_an_entry(const Json* before, const Json* now) {
 }
 
 Result<> check_language(const Json* language) {
-  if (language == nullptr ||
-      is_one_of(*language, {"en-US", "de-DE", "es-ES", "fr-FR", "it-IT", "pt-BR", "pt-PT"})) {
+  if (language == nullptr) return {};
+  if (language->is_string() &&
+      !full_text_language(language->get_ref<const std::string&>()).empty()) {
     return {};
   }
   return bad_request(fmt::format(
-      "The Full Text Policy contains an unsupported language {}. Supported languages are: en-US, "
-      "de-DE, es-ES, fr-FR, it-IT, pt-BR, pt-PT.",
-      shown(language)));
+      "The Full Text Policy contains an unsupported language {}. Supported languages are: {}.",
+      shown(language), fmt::join(kLanguages, ", ")));
 }
 
 Result<> check_full_text_policy(const Json& policy) {
@@ -233,6 +239,13 @@ Result<> check_vector_change(const Json* old_policy, const Json* old_indexes,
         "be added or removed.");
   }
   return {};
+}
+
+std::string_view full_text_language(std::string_view name) {
+  if (name == kEnglishNumber) return kLanguages.front();
+  const auto found = std::ranges::find_if(
+      kLanguages, [&](std::string_view language) { return equal_ignoring_case(language, name); });
+  return found == kLanguages.end() ? std::string_view() : *found;
 }
 
 Result<> check_full_text_policies(const Json* policy, const Json* indexes) {

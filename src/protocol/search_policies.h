@@ -2,6 +2,8 @@
 // agree with them. Clients are told early what the service would refuse.
 #pragma once
 
+#include <string_view>
+
 #include "base/result.h"
 #include "protocol/resource_body.h"
 
@@ -14,6 +16,11 @@ Result<> check_vector_policies(const Json* embedding_policy, const Json* indexes
 /// Embeddings and vector indexes may be added and removed, not changed. All may be nullptr.
 Result<> check_vector_change(const Json* old_policy, const Json* old_indexes,
                              const Json* new_policy, const Json* new_indexes);
+
+/// The tag of a language that a fullTextPolicy names, in the spelling that the search knows:
+/// "en-US" also for its Windows number, "1033", which clients send too. Empty when there is no such
+/// one.
+std::string_view full_text_language(std::string_view name);
 
 /// `policy` is the member fullTextPolicy, `indexes` the indexing policy's fullTextIndexes; either
 /// may be nullptr.

@@ -151,6 +151,7 @@ ECHOED = [
         {"path": "/v", "dataType": "float32", "distanceFunction": "cosine", "dimensions": 8}]}},
     {"fullTextPolicy": {"defaultLanguage": "en-US", "fullTextPaths": [{"path": "/text", "language": "en-US"}]}},
     {"geospatialConfig": {"type": "Geometry"}}, {"geospatialConfig": {"type": "Geography"}},
+    {"fullTextPolicy": {"defaultLanguage": "1033", "fullTextPaths": [{"path": "/text", "language": "1033"}]}},
     {"somethingOfTheFuture": {"a": [1, None, "x"]}, "another": 1.5},
 ]
 
@@ -200,6 +201,13 @@ def test_computed_properties_of_the_wrong_type_are_refused_in_the_words_that_cli
 def test_10_unique_keys_of_16_paths_are_accepted(db):
     db.create_container({"uniqueKeyPolicy": {
         "uniqueKeys": [{"paths": [f"/k{k}/p{p}" for p in range(16)]} for k in range(10)]}})
+
+
+def test_full_text_language_may_be_given_by_its_number(client, db):
+    container = db.create_container({"fullTextPolicy": {"defaultLanguage": "de-DE", "fullTextPaths": [{"path": "/t", "language": "1033"}]}})
+    container.create({"id": "x", "pk": "a", "t": "He was running"}).expect(201)
+    query = {"query": "SELECT VALUE c.id FROM c WHERE FullTextContains(c.t, 'runs')", "parameters": []}
+    assert client.post(container.docs, query, wire.QUERY | wire.key_header(["a"])).expect(200).json["Documents"] == ["x"]
 
 
 # ── Replace ─────────────────────────────────────────────────────────────────────────────────────────
