@@ -17,14 +17,14 @@ namespace orrery::catalog {
 
 using storage::Family;
 
-Catalog::Catalog(partition::Environment& environment, RulesMaker make_rules)
-    : environment_(environment), make_rules_(std::move(make_rules)) {}
+Catalog::Catalog(partition::Environment& environment, RulesMaker make_rules, CatalogLimits limits)
+    : environment_(environment), make_rules_(std::move(make_rules)), limits_(limits) {}
 
 Catalog::~Catalog() { stop(); }
 
 Result<std::unique_ptr<Catalog>> Catalog::open(partition::Environment& environment,
-                                               RulesMaker make_rules) {
-  std::unique_ptr<Catalog> catalog(new Catalog(environment, std::move(make_rules)));
+                                               RulesMaker make_rules, CatalogLimits limits) {
+  std::unique_ptr<Catalog> catalog(new Catalog(environment, std::move(make_rules), limits));
   ORRERY_TRY(catalog->load());
   // A change whose commit failed may have become durable all the same. What the disk says counts,
   // and it must be known before a write is accepted: otherwise a container that is gone would take

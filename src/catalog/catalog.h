@@ -37,6 +37,12 @@ using EncryptionKeyPtr = std::shared_ptr<const EncryptionKey>;  // Likewise.
 /// Client encryption keys of a database. They cannot be deleted but with it.
 inline constexpr std::size_t kEncryptionKeysMax = 1000;
 
+/// What an operator may bound.
+struct CatalogLimits {
+  /// Containers that may share a database's throughput; 0: any number.
+  std::size_t shared_throughput_containers_max = 0;
+};
+
 /// Thread-safe. Look-ups never block; everything that changes something does.
 class Catalog {
  public:
@@ -45,7 +51,7 @@ class Catalog {
 
   /// Loads what exists. Blocks. Unavailable when the store cannot be read.
   static Result<std::unique_ptr<Catalog>> open(partition::Environment& environment,
-                                               RulesMaker make_rules);
+                                               RulesMaker make_rules, CatalogLimits limits = {});
   ~Catalog();
   /// Ends the reclaiming of space; it goes on at the next start.
   void stop();
@@ -152,7 +158,7 @@ class Catalog {
     std::map<Rid, Rid> offers_by_owner;
   };
 
-  Catalog(partition::Environment& environment, RulesMaker make_rules);
+  Catalog(partition::Environment& environment, RulesMaker make_rules, CatalogLimits limits);
   /// Reads everything anew, keeping the partitions that are in use.
   Result<> load();
   static StoredContainer stored_form(const Container& container);
@@ -208,6 +214,7 @@ class Catalog {
 
   partition::Environment& environment_;
   const RulesMaker make_rules_;
+  const CatalogLimits limits_;
   std::function<void(const Rid&)> tell_ = [](const Rid&) {};
 
   std::mutex change_mutex_;  // One change at a time; look-ups don't wait for it.

@@ -75,11 +75,12 @@ class CatalogTest : public testing::Test {
   ~CatalogTest() override { close(); }
 
   void open() {
-    auto opened = Catalog::open(home.environment(), [](const ContainerDefinition& of) {
+    const auto make_rules = [](const ContainerDefinition& of) {
       partition::Rules rules;
       rules.default_ttl = of.default_ttl();
       return rules;
-    });
+    };
+    auto opened = Catalog::open(home.environment(), make_rules, limits);
     ASSERT_TRUE(opened) << opened.error().message();
     catalog = std::move(*opened);
     home.committer().start();
@@ -188,6 +189,7 @@ class CatalogTest : public testing::Test {
     return count;
   }
 
+  CatalogLimits limits;
   partition::TestEnvironment home;
   std::unique_ptr<Catalog> catalog;
   partition::TestLoop loop{1};
@@ -486,9 +488,8 @@ TEST_F(CatalogTest, AnEncryptionKeyIsReplacedUnderItsCondition) {
                 .code(),
             ErrorCode::PreconditionFailed);
   ASSERT_TRUE(catalog->delete_database(database->rid, ""));
-  EXPECT_EQ(
-      catalog->replace_encryption_key((*key)->rid, "", key_members("k")).error().code(),
-      ErrorCode::NotFound);
+  EXPECT_EQ(catalog->replace_encryption_key((*key)->rid, "", key_members("k")).error().code(),
+            ErrorCode::NotFound);
 }
 
 TEST_F(CatalogTest, ADatabaseHasALimitedNumberOfEncryptionKeys) {
@@ -518,9 +519,18 @@ TEST_F(CatalogTest, AContainerHasAnOfferOfItsOwnUnlessItsDatabaseHasOne) {
             700);
 }
 
-TEST_F(CatalogTest, ThroughputIsSharedByALimitedNumberOfContainers) {
+TEST_F(CatalogTest, ThroughputIsSharedByAnyNumberOfContainers) {
   const auto database = make_database("d", manual(1000));
-  for (int i = 0; i < 25; ++i) make_container(database, "shared" + std::to_string(i));
+  for (int i = 0; i < 30; ++i) make_container(database, "shared" + std::to_string(i));
+}
+
+TEST_F(CatalogTest, ThroughputIsSharedByALimitedNumberOfContainersWhereThatIsAskedFor) {
+  close();
+  limits.shared_throughput_containers_max = 5;
+  home.open();
+  open();
+  const auto database = make_database("d", manual(1000));
+  for (int i = 0; i < 5; ++i) make_container(database, "shared" + std::to_string(i));
   make_container(database, "own", manual(400));
   EXPECT_EQ(catalog->create_container(database->rid, definition("one more"), {}).error().code(),
             ErrorCode::SharedThroughputFull);

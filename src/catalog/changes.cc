@@ -17,9 +17,6 @@ using storage::Family;
 
 namespace {
 
-/// Containers that may share a database's throughput.
-constexpr std::size_t kSharedThroughputContainersMax = 25;
-
 Error taken(std::string_view what, std::string_view id) {
   return Error(ErrorCode::Conflict,
                fmt::format("Entity with the specified id already exists in the system. There is a "
@@ -166,20 +163,21 @@ Result<ContainerPtr> Catalog::create_container(const Rid& database_rid,
 
   Throughput provisioned;
   const bool shared = !throughput && offer_of(database_rid) != nullptr;
-  if (shared) {
+  if (shared && limits_.shared_throughput_containers_max > 0) {
     std::size_t sharing = 0;
     for (const auto& each : containers(database_rid, {}, SIZE_MAX)) {
       if (!offer_of(each->rid)) ++sharing;
     }
-    if (sharing >= kSharedThroughputContainersMax) {
+    if (sharing >= limits_.shared_throughput_containers_max) {
       return Error(
           ErrorCode::SharedThroughputFull,
           fmt::format("The throughput of database '{}' is shared by {} containers, which is "
                       "the most that may. Give the container a throughput of its own "
-                      "(x-ms-offer-throughput).",
+                      "(x-ms-offer-throughput), or raise --shared-throughput-containers-max.",
                       owner->id, sharing));
     }
-  } else {
+  }
+  if (!shared) {
     Throughput standard;
     standard.manual = 400;
     provisioned = throughput.value_or(standard);

@@ -102,7 +102,8 @@ TEST(EntriesTest, CountersAndLastHeadsAreReadBack) {
 
 TEST(EntriesTest, CountersFromBeforeEncryptionKeysAreRead) {
   const auto counters = parse_counters(
-      "\x01" R"({"database":1,"container":2,"partition":3,"offer":4,"version":5})");
+      "\x01"
+      R"({"database":1,"container":2,"partition":3,"offer":4,"version":5})");
   ASSERT_TRUE(counters);
   EXPECT_EQ(counters->encryption_key, 0u);
   EXPECT_EQ(counters->version, 5u);
@@ -126,9 +127,12 @@ TEST(EntriesTest, WhatIsNotOfThisFormatIsRefused) {
 }
 
 TEST(EntriesTest, KeysOfDifferentKindsNeverMeet) {
-  const std::set<std::string> keys = {database_key(kDatabase),  container_key(kContainer),
-                                      offer_key(Rid::offer(1)), garbage_key(PartitionNumber{1}),
-                                      last_head_key("d", "c"),  counters_key(),
+  const std::set<std::string> keys = {database_key(kDatabase),
+                                      container_key(kContainer),
+                                      offer_key(Rid::offer(1)),
+                                      garbage_key(PartitionNumber{1}),
+                                      last_head_key("d", "c"),
+                                      counters_key(),
                                       encryption_key_key(Rid::encryption_key(kDatabase, 1))};
   EXPECT_EQ(keys.size(), 7u);
   std::set<char> letters;

@@ -306,6 +306,12 @@ void add_serve(CLI::App& app, int& exit_code) {
       ->check(CLI::Range(10, 60'000))
       ->capture_default_str();
   serve
+      ->add_option("--shared-throughput-containers-max", config.shared_throughput_containers_max,
+                   "Containers that may share the throughput of their database (the service "
+                   "admits 25); 0: any number")
+      ->check(CLI::Range(0, 1'000'000))
+      ->capture_default_str();
+  serve
       ->add_option("--feed-readers-max", config.feed_readers_max,
                    "More readers than this can't wait for changes or have them streamed")
       ->check(CLI::Range(0, 1'000'000))

@@ -35,6 +35,9 @@ struct Config {
   /// service does it, instead of being served. A request can say otherwise.
   bool refuses_cross_partition = true;
 
+  /// Containers that may share a database's throughput; 0: any number.
+  std::size_t shared_throughput_containers_max = 0;
+
   std::vector<std::string> keys;  ///< read-write, base64; empty: the well-known key
   std::vector<std::string> read_only_keys;
   bool allow_well_known_key = false;

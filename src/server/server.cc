@@ -145,7 +145,9 @@ class ServerImpl final : public Server {
   ~ServerImpl() override { stop(std::chrono::milliseconds(0)); }
 
   Result<> start(std::string endpoint) {
-    ORRERY_TRY(catalog_, catalog::Catalog::open(environment_, api::make_rules));
+    const catalog::CatalogLimits limits{.shared_throughput_containers_max =
+                                            config_.shared_throughput_containers_max};
+    ORRERY_TRY(catalog_, catalog::Catalog::open(environment_, api::make_rules, limits));
     committer_.start();
     index_keeper_ = std::make_unique<catalog::IndexKeeper>(environment_, *catalog_);
     catalog_->on_change([this](const Rid& container) { index_keeper_->reconcile(container); });

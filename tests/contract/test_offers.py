@@ -99,6 +99,20 @@ def test_bad_autoscale_settings_are_400(db, settings):
     db.post_container(None, {AUTOPILOT: settings}).expect(400)
 
 
+def test_any_number_of_containers_shares_a_databases_throughput_unless_it_is_limited(client, server):
+    database = client.create_database(headers={THROUGHPUT: "1000"})
+    for _ in range(26):
+        database.create_container()
+    with server("--shared-throughput-containers-max", "2").client() as limited:
+        database = limited.create_database(headers={THROUGHPUT: "1000"})
+        first = database.create_container()
+        database.create_container()
+        database.post_container().expect(403, 1010, "--shared-throughput-containers-max")
+        database.create_container(throughput=400)
+        limited.delete(first.path).expect(204)
+        database.create_container()
+
+
 @pytest.mark.parametrize("maximum", [-200, 0, 900])
 def test_autoscale_below_its_minimum_is_refused_in_the_words_that_clients_look_for(client, db, maximum):
     words = f"Requested throughput {maximum} is less than required minimum throughput 1000"
