@@ -109,7 +109,7 @@ packages:
 npm: packages
 	@sh scripts/install.sh --node
 	@sh scripts/install.sh tests/explorer/packages.txt
-	@for dir in tests/sdks tests/explorer; do (cd $$dir && \
+	@for dir in tests/sdks tests/sdks/newest tests/explorer; do (cd $$dir && \
 	  if [ ! -d node_modules ] || [ package-lock.json -nt node_modules ]; then \
 	    npm ci --no-audit --no-fund --loglevel=error && touch node_modules; fi) || exit 1; done
 
