@@ -124,10 +124,11 @@ class Archive {
   /// further on in the feed.
   bool is_unchanged(const Json& document) const {
     if (age_min_ == 0) return true;
-    client::ItemOptions only_if_new;
-    only_if_new.if_none_match = document.at("_etag").get<std::string>();
+    const std::string etag = document.at("_etag");
     try {
-      return source_.read_item(document.at("id").get<std::string>(), key_of(document), only_if_new)
+      return source_
+                 .read_item(document.at("id").get<std::string>(), key_of(document),
+                            {.if_none_match = etag})
                  .status == 304;
     } catch (const client::CosmosException& failure) {
       if (!failure.is_not_found()) throw;
@@ -160,11 +161,11 @@ class Archive {
 
   void remove(const std::vector<Json>& documents) const {
     for (const Json& document : documents) {
-      client::ItemOptions only_this_version;
-      only_this_version.if_match = document.at("_etag").get<std::string>();
+      const std::string etag = document.at("_etag");
       try {
+        // Only this version.
         source_.delete_item(document.at("id").get<std::string>(), key_of(document),
-                            only_this_version);
+                            {.if_match = etag});
       } catch (const client::CosmosException& failure) {
         // It has changed since, so it is not cold any more, and the feed will show it again. Or it
         // was deleted already, perhaps by ourselves before a crash.
@@ -185,7 +186,6 @@ class Archive {
 
 int main(int argc, char** argv) {
   return example::guarded([&] {
-    const example::StopSignals signals;
     const example::Arguments arguments(argc, argv);
     if (arguments.words.size() < 3) {
       std::cerr << "usage: archive_cold_data DATABASE CONTAINER DIRECTORY [LEASES] "
@@ -198,21 +198,16 @@ int main(int argc, char** argv) {
         database, arguments.words.size() > 3 ? arguments.words[3] : "leases");
     const Archive archive(source, arguments.words[2], arguments);
 
-    processor::MonitoredFeedOptions feed_options;
-    feed_options.start_from_beginning = true;
-    processor::ChangeFeedHostOptions host_options;
-    host_options.lease_prefix = "archive.";
-
-    processor::ChangeFeedProcessorHost host("archive", source, leases, feed_options, host_options);
+    const std::string prefix = "archive.";
+    processor::ChangeFeedProcessorHost host(
+        "archive", source, leases, {.start_from_beginning = true}, {.lease_prefix = prefix});
     host.set_health_monitor(example::report_trouble);
-    host.register_handler(
-        [&](processor::ObserverContext& context, const processor::Documents& changes) {
-          return archive.take(context, changes);
-        });
-    const processor::LeaseGroup group(source, processor::container_lease_store(leases),
-                                      host_options.lease_prefix);
-    example::run_until_stopped(signals, group, arguments.has("once"));
-    host.unregister_observers();
+    const auto take = [&](processor::ObserverContext& context,
+                          const processor::Documents& changes) {
+      return archive.take(context, changes);
+    };
+    const processor::LeaseGroup group(source, processor::container_lease_store(leases), prefix);
+    processor::run_until_signal(host, take, example::when_done(group, arguments.has("once")));
     return 0;
   });
 }

@@ -100,7 +100,6 @@ class Caller : public processor::ChangeFeedObserver {
 
 int main(int argc, char** argv) {
   return example::guarded([&] {
-    const example::StopSignals signals;
     const example::Arguments arguments(argc, argv);
     if (arguments.words.size() < 3) {
       std::cerr << "usage: call_webhook DATABASE CONTAINER URL [LEASES] [--attempts=20] [--once]\n";
@@ -113,9 +112,9 @@ int main(int argc, char** argv) {
     const auto leases = example::lease_container(
         database, arguments.words.size() > 3 ? arguments.words[3] : "leases");
 
-    processor::MonitoredFeedOptions feed_options;
-    feed_options.start_from_beginning = true;
-    feed_options.max_item_count = 25;  // At the most so many are sent again after a crash.
+    const processor::MonitoredFeedOptions feed_options{
+        .max_item_count = 25,  // At the most so many are sent again after a crash.
+        .start_from_beginning = true};
     processor::ChangeFeedHostOptions host_options;
     host_options.lease_prefix = "webhook.";
     // Waits are doubled from the first to the longest: 20 attempts outlast some minutes of
@@ -129,12 +128,11 @@ int main(int argc, char** argv) {
     processor::ChangeFeedProcessorHost host("webhook", monitored, leases, feed_options,
                                             host_options);
     host.set_health_monitor(example::report_trouble);
-    host.register_observer([url] { return std::make_unique<Caller>(url); });
-
     const processor::LeaseGroup group(monitored, processor::container_lease_store(leases),
                                       host_options.lease_prefix);
-    example::run_until_stopped(signals, group, arguments.has("once"));
-    host.unregister_observers();
+    processor::run_until_signal(
+        host, [url] { return std::make_unique<Caller>(url); },
+        example::when_done(group, arguments.has("once")));
     return 0;
   });
 }

@@ -16,6 +16,9 @@
 // leases keep the position, and the next start goes on from there.
 //
 // Only for documents whose id is unique under the new key as well.
+#include <signal.h>
+
+#include <ctime>
 #include <functional>
 #include <unordered_map>
 
@@ -28,6 +31,28 @@ namespace processor = orrery::processor;
 using Json = nlohmann::json;
 
 namespace {
+
+/// SIGINT and SIGTERM. They are blocked, in this thread and in all that it starts later: so make
+/// one before anything that has threads. Nothing runs inside a signal handler then; whoever wants
+/// to know asks.
+class StopSignals {
+ public:
+  StopSignals() {
+    sigemptyset(&signals_);
+    sigaddset(&signals_, SIGINT);
+    sigaddset(&signals_, SIGTERM);
+    sigprocmask(SIG_BLOCK, &signals_, nullptr);
+  }
+  /// Waits for one of them; false when none came in that time.
+  bool arrived_within(std::chrono::milliseconds time) const {
+    const timespec wait{static_cast<time_t>(time.count() / 1000),
+                        static_cast<long>(time.count() % 1000 * 1'000'000)};
+    return sigtimedwait(&signals_, nullptr, &wait) > 0;
+  }
+
+ private:
+  sigset_t signals_;
+};
 
 /// A document without what a server adds to it: its copy gets its own.
 Json own_properties(std::string_view text) {
@@ -91,7 +116,7 @@ bool verify(const client::Container& source, const client::Container& destinatio
 
 int main(int argc, char** argv) {
   return example::guarded([&] {
-    const example::StopSignals signals;
+    const StopSignals signals;
     const example::Arguments arguments(argc, argv);
     if (arguments.words.size() < 4) {
       std::cerr << "usage: copy_container DATABASE SOURCE DESTINATION KEY_PATH [LEASES] "
@@ -106,20 +131,18 @@ int main(int argc, char** argv) {
     const auto leases = example::lease_container(
         database, arguments.words.size() > 4 ? arguments.words[4] : "leases");
 
-    processor::MonitoredFeedOptions feed_options;
-    feed_options.start_from_beginning = true;  // Everything that is there, then what changes.
+    // Everything that is there, then what changes.
+    const processor::MonitoredFeedOptions feed_options{.start_from_beginning = true};
     processor::ChangeFeedHostOptions host_options;
     // Several copies may use one lease container. Without a prefix they would share the work.
     host_options.lease_prefix = "copy-to-" + destination.id() + ".";
 
     processor::ChangeFeedProcessorHost host("copy", source, leases, feed_options, host_options);
     host.set_health_monitor(example::report_trouble);
-    host.register_handler([&](processor::ObserverContext&, const processor::Documents& changes) {
+    host.start([&](processor::ObserverContext&, const processor::Documents& changes) {
       std::vector<client::ItemOperation> writes;
       for (const std::string_view text : changes) {
-        const Json document = own_properties(text);
-        writes.push_back(client::ItemOperation::upsert(document.dump()));
-        writes.back().with_partition_key(key_of(document, key));
+        writes.push_back(client::ItemOperation::upsert(own_properties(text)));
       }
       // An upsert that is done twice leaves what one leaves: a batch may come again after a crash.
       // In a batch each document is there once, so the order within it does not matter.
@@ -143,7 +166,7 @@ int main(int argc, char** argv) {
       if (finish) return 1;  // The second signal, or one that is in a hurry.
       finish = true;
     }
-    host.unregister_observers();
+    host.stop();
     return verify(source, destination, key, arguments.has("remove-extra")) ? 0 : 1;
   });
 }

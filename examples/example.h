@@ -1,12 +1,10 @@
-// What all examples share: the account, the words on the command line, and an end by signal.
+// What all examples share: the account, the words on the command line, and when to end.
 #pragma once
-
-#include <signal.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
-#include <ctime>
+#include <functional>
 #include <iostream>
 #include <map>
 #include <memory>
@@ -52,49 +50,21 @@ struct Arguments {
   }
 };
 
-/// SIGINT and SIGTERM. They are blocked, in this thread and in all that it starts later: so make
-/// one before anything that has threads. Nothing runs inside a signal handler then; whoever wants
-/// to know asks.
-class StopSignals {
- public:
-  StopSignals() {
-    sigemptyset(&signals_);
-    sigaddset(&signals_, SIGINT);
-    sigaddset(&signals_, SIGTERM);
-    sigprocmask(SIG_BLOCK, &signals_, nullptr);
-  }
-  /// Waits for one of them; false when none came in that time.
-  bool arrived_within(std::chrono::milliseconds time) const {
-    const timespec wait{static_cast<time_t>(time.count() / 1000),
-                        static_cast<long>(time.count() % 1000 * 1'000'000)};
-    return sigtimedwait(&signals_, nullptr, &wait) > 0;
-  }
-
- private:
-  sigset_t signals_;
-};
-
 /// The container that the leases of a processor live in, made if it is not there. Leases are looked
 /// up by their id, so that is the partition key. Time to live is switched on (-1: only documents
 /// that ask for it expire) for the lock that hosts take while they make the leases: it goes away by
 /// itself when its holder dies.
 inline orrery::client::Container lease_container(const orrery::client::Database& database,
                                                  const std::string& id) {
-  orrery::client::ContainerProperties properties;
-  properties.id = id;
-  properties.partition_key_paths = {"/id"};
-  properties.default_ttl = -1;
-  database.create_container_if_not_exists(properties);
+  database.create_container_if_not_exists(
+      {.id = id, .partition_key_paths = {"/id"}, .default_ttl = -1});
   return database.container(id);
 }
 
 /// A container of data, made if it is not there.
 inline orrery::client::Container data_container(const orrery::client::Database& database,
                                                 const std::string& id, const std::string& key) {
-  orrery::client::ContainerProperties properties;
-  properties.id = id;
-  properties.partition_key_paths = {key};
-  database.create_container_if_not_exists(properties);
+  database.create_container_if_not_exists({.id = id, .partition_key_paths = {key}});
   return database.container(id);
 }
 
@@ -106,12 +76,10 @@ inline std::uint64_t changes_left(const orrery::processor::LeaseGroup& group) {
   return sum;
 }
 
-/// Waits until somebody wants an end or, with `once`, until nothing is left to do.
-inline void run_until_stopped(const StopSignals& signals,
-                              const orrery::processor::LeaseGroup& group, bool once) {
-  while (!signals.arrived_within(std::chrono::milliseconds(200))) {
-    if (once && changes_left(group) == 0) return;
-  }
+/// When to end: with `once` as soon as nothing is left to do, otherwise only by a signal.
+inline std::function<bool()> when_done(const orrery::processor::LeaseGroup& group, bool once) {
+  if (!once) return {};
+  return [&group] { return changes_left(group) == 0; };
 }
 
 /// For operators: what goes wrong, on standard error. The processor goes on by itself.

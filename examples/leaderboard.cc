@@ -56,7 +56,7 @@ class Board {
       board["top"].push_back({{"player", player}, {"score", score}});
     }
     if (board == published_) return;
-    boards_.upsert_item(board.dump(), "leaderboard");
+    boards_.upsert_item(board);
     published_ = std::move(board);
   }
 
@@ -71,7 +71,6 @@ class Board {
 
 int main(int argc, char** argv) {
   return example::guarded([&] {
-    const example::StopSignals signals;
     const example::Arguments arguments(argc, argv);
     if (arguments.words.size() < 3) {
       std::cerr << "usage: leaderboard DATABASE SCORES BOARDS [--top=10] [--once]\n";
@@ -87,17 +86,14 @@ int main(int argc, char** argv) {
     // the changes before them would be a gap. For a feed that takes long to read, keep both in
     // containers.
     const auto leases = processor::memory_lease_store();
-    processor::MonitoredFeedOptions feed_options;
-    feed_options.start_from_beginning = true;
-
-    processor::ChangeFeedProcessorHost host("leaderboard", scores, leases, feed_options);
+    processor::ChangeFeedProcessorHost host("leaderboard", scores, leases,
+                                            {.start_from_beginning = true});
     host.set_health_monitor(example::report_trouble);
-    host.register_handler([&](processor::ObserverContext&, const processor::Documents& changes) {
+    const auto take = [&](processor::ObserverContext&, const processor::Documents& changes) {
       return board.take(changes);
-    });
+    };
     const processor::LeaseGroup group(scores, leases);
-    example::run_until_stopped(signals, group, arguments.has("once"));
-    host.unregister_observers();
+    processor::run_until_signal(host, take, example::when_done(group, arguments.has("once")));
     return 0;
   });
 }

@@ -14,7 +14,6 @@ namespace processor = orrery::processor;
 
 int main(int argc, char** argv) {
   return example::guarded([&] {
-    const example::StopSignals signals;
     const example::Arguments arguments(argc, argv);
     if (arguments.words.size() < 2) {
       std::cerr << "usage: print_changes DATABASE CONTAINER [LEASES] [--host=NAME] "
@@ -27,8 +26,8 @@ int main(int argc, char** argv) {
         database, arguments.words.size() > 2 ? arguments.words[2] : "leases");
 
     // Where to begin matters only for the very first host: from then on the leases know.
-    processor::MonitoredFeedOptions feed_options;
-    feed_options.start_from_beginning = arguments.has("from-beginning");
+    const processor::MonitoredFeedOptions feed_options{.start_from_beginning =
+                                                           arguments.has("from-beginning")};
 
     // All programs that watch with this prefix are one group, and share the work.
     processor::ChangeFeedHostOptions host_options;
@@ -50,22 +49,20 @@ int main(int argc, char** argv) {
     // Called for each range by itself, and for several at the same time: hence the mutex. When it
     // returns, the host writes into the lease that the batch is done.
     std::mutex printing;
-    host.register_handler(
-        [&](processor::ObserverContext& context, const processor::Documents& changes) {
-          const std::scoped_lock lock(printing);
-          for (const std::string_view document : changes) {
-            std::cout << context.lease_token() << '\t' << document << '\n';
-          }
-          std::cout.flush();
-          return processor::Outcome::done();
-        });
+    const auto print = [&](processor::ObserverContext& context,
+                           const processor::Documents& changes) {
+      const std::scoped_lock lock(printing);
+      for (const std::string_view document : changes) {
+        std::cout << context.lease_token() << '\t' << document << '\n';
+      }
+      std::cout.flush();
+      return processor::Outcome::done();
+    };
     std::cerr << "host " << name << " watches " << monitored.link() << '\n';
 
-    example::run_until_stopped(signals, group, arguments.has("once"));
-
-    // Waits for batches that are under way and gives the leases back, so that another host need not
-    // wait for them to expire. The destructor would do it, too.
-    host.unregister_observers();
+    // In the end it waits for batches that are under way and gives the leases back, so that another
+    // host need not wait for them to expire.
+    processor::run_until_signal(host, print, example::when_done(group, arguments.has("once")));
     return 0;
   });
 }

@@ -8,9 +8,7 @@
 //     }
 //   };
 //   orrery::processor::ChangeFeedProcessorHost host("host-1", monitored, leases);
-//   host.register_observer([] { return std::make_unique<Printer>(); });
-//   …
-//   host.unregister_observers();
+//   run_until_signal(host, [] { return std::make_unique<Printer>(); });
 #pragma once
 
 #include <atomic>
@@ -26,6 +24,7 @@
 #include <vector>
 
 #include "orrery/client.h"
+#include "orrery/lease_store.h"
 
 namespace orrery::processor {
 
@@ -35,19 +34,19 @@ using std::chrono::milliseconds;
 
 /// When a position is written to its lease. Neither count nor interval: after every batch.
 struct CheckpointFrequency {
-  std::optional<std::uint64_t> processed_document_count;  ///< or as soon as so many were processed
-  std::optional<milliseconds> time_interval;              ///< or so long after the last one
+  std::optional<std::uint64_t> processed_document_count = {};  ///< or as soon as so many were done
+  std::optional<milliseconds> time_interval = {};              ///< or so long after the last one
   bool explicit_checkpoint = false;  ///< only when ObserverContext::checkpoint() asks for it
 };
 
 /// Where a feed begins, and how it is read. Where it begins matters only for leases that have no
 /// position yet; it becomes theirs when they are made.
 struct MonitoredFeedOptions {
-  std::optional<std::uint32_t> max_item_count;  ///< in a batch; a transaction is never cut
+  std::optional<std::uint32_t> max_item_count = {};  ///< in a batch; a transaction is never cut
   bool start_from_beginning = false;
-  std::optional<std::chrono::system_clock::time_point> start_time;  ///< after this second
-  std::string start_continuation;  ///< an etag, for containers of one range
-  std::string session_token;
+  std::optional<std::chrono::system_clock::time_point> start_time = {};  ///< after this second
+  std::string start_continuation = {};  ///< an etag, for containers of one range
+  std::string session_token = {};
   client::ChangeFeedMode mode = client::ChangeFeedMode::LatestVersion;
 };
 
@@ -79,22 +78,22 @@ struct RetryPolicy {
 
 /// A change that could not be processed.
 struct DeadLetter {
-  std::string document;
-  std::string range;
-  std::string etag_before;
+  std::string document = {};
+  std::string range = {};
+  std::string etag_before = {};
   int attempts = 0;
-  std::string error;
-  std::string host;
-  std::chrono::system_clock::time_point time;
+  std::string error = {};
+  std::string host = {};
+  std::chrono::system_clock::time_point time = {};
 
   std::string to_json() const;
 };
 
 /// At the most so much per second; none: no bound.
 struct RateLimits {
-  std::optional<double> documents;
-  std::optional<double> bytes;
-  std::optional<double> request_units;
+  std::optional<double> documents = {};
+  std::optional<double> bytes = {};
+  std::optional<double> request_units = {};
 };
 
 /// How hosts share the work. The defaults are those of the originals.
@@ -103,11 +102,11 @@ struct ChangeFeedHostOptions {
   milliseconds lease_acquire_interval{13'000};
   milliseconds lease_expiration_interval{60'000};
   milliseconds feed_poll_delay{5'000};
-  CheckpointFrequency checkpoint_frequency;
+  CheckpointFrequency checkpoint_frequency = {};
   int min_partition_count = 0;  ///< it takes free leases up to so many; robs nobody for it
   int max_partition_count = 0;  ///< and at the most; 0: no bound
   bool discard_existing_leases = false;
-  std::string lease_prefix;
+  std::string lease_prefix = {};
   milliseconds change_feed_timeout{600'000};  ///< of one read
   int degree_of_parallelism = 25;             ///< when leases are made
   int query_partitions_max_batch_size = 100;
@@ -115,19 +114,22 @@ struct ChangeFeedHostOptions {
   // Beyond the originals.
   LeaseFormat lease_format = LeaseFormat::Detect;
   Balancing balancing = Balancing::Equal;
-  std::string feed_host;  ///< in the ids of leases, instead of the host in the endpoint
-  bool long_poll = true;  ///< where the server offers it, instead of the poll delay
+  std::string feed_host = {};  ///< in the ids of leases, instead of the host in the endpoint
+  bool long_poll = true;       ///< where the server offers it, instead of the poll delay
   milliseconds long_poll_wait{30'000};
-  RetryPolicy retry;
+  RetryPolicy retry = {};
   /// Where dead letters go; one of the two.
-  std::optional<client::Container> dead_letter_container;
-  std::function<void(const DeadLetter&)> dead_letter_callback;
-  std::optional<milliseconds> batch_deadline;  ///< longer, and a health event is raised
-  bool close_after_deadline = false;           ///< and the lease is given up
+  std::optional<client::Container> dead_letter_container = {};
+  std::function<void(const DeadLetter&)> dead_letter_callback = {};
+  std::optional<milliseconds> batch_deadline = {};  ///< longer, and a health event is raised
+  bool close_after_deadline = false;                ///< and the lease is given up
   milliseconds shutdown_deadline{30'000};
   int lanes = 1;  ///< batches of different keys at once, within a lease
   bool read_ahead = true;
-  RateLimits limits;
+  RateLimits limits = {};
+  /// Hears every health event in words, and of options that are unwise. None: the log of the client
+  /// of the monitored container, which is silent unless one is set there.
+  client::Log log = {};
 };
 
 // ── observers ────────────────────────────────────────────────────────────────────────────────────
@@ -174,10 +176,10 @@ class ObserverContext {
 struct Outcome {
   enum class Kind { Done, DoneUntil, Retry, Reject, Stop };
   Kind kind = Kind::Done;
-  std::size_t count = 0;              ///< of DoneUntil: so many from the front
-  milliseconds after{0};              ///< of Retry
-  std::vector<std::size_t> rejected;  ///< of Reject: these go to the dead letters
-  std::string reason;
+  std::size_t count = 0;                   ///< of DoneUntil: so many from the front
+  milliseconds after{0};                   ///< of Retry
+  std::vector<std::size_t> rejected = {};  ///< of Reject: these go to the dead letters
+  std::string reason = {};
 
   static Outcome done() { return {}; }
   /// The first `count` are done; the others come again.
@@ -217,6 +219,8 @@ class ChangeFeedObserver {
 };
 
 using ObserverFactory = std::function<std::unique_ptr<ChangeFeedObserver>()>;
+/// The simplest observer: a function.
+using Handler = std::function<Outcome(ObserverContext&, const Documents&)>;
 
 // ── watching ─────────────────────────────────────────────────────────────────────────────────────
 
@@ -224,9 +228,9 @@ enum class Severity { Critical = 10, Error = 20, Informational = 30 };
 
 struct HealthEvent {
   Severity severity = Severity::Informational;
-  std::string operation;  ///< "AcquireLease", "ReadChangeFeed", "ProcessChanges", "RenewLease", …
-  std::string lease_token;
-  std::string message;
+  std::string operation = {};  ///< "AcquireLease", "ReadChangeFeed", "ProcessChanges", …
+  std::string lease_token = {};
+  std::string message = {};
 };
 /// What it throws is swallowed.
 using HealthMonitor = std::function<void(const HealthEvent&)>;
@@ -260,17 +264,6 @@ struct HostStats {
   std::uint64_t acquired = 0, renewed = 0, released = 0, lost = 0, stolen = 0;
 };
 
-// ── lease stores ─────────────────────────────────────────────────────────────────────────────────
-
-class LeaseStore;
-
-/// In a container, shared by hosts of any number of processes and libraries.
-std::shared_ptr<LeaseStore> container_lease_store(client::Container leases);
-/// For one process, and only while it runs.
-std::shared_ptr<LeaseStore> memory_lease_store();
-/// For the processes of one machine: one file per lease in `directory`.
-std::shared_ptr<LeaseStore> file_lease_store(std::string directory);
-
 // ── the host ─────────────────────────────────────────────────────────────────────────────────────
 
 /// Runs what it is given on some thread, soon. Observers are called there.
@@ -287,7 +280,7 @@ class ChangeFeedProcessorHost {
                           std::shared_ptr<LeaseStore> leases,
                           MonitoredFeedOptions feed_options = {},
                           ChangeFeedHostOptions host_options = {});
-  /// Stops, as unregister_observers() does.
+  /// Stops, as stop() does.
   ~ChangeFeedProcessorHost();
   ChangeFeedProcessorHost(ChangeFeedProcessorHost&&) noexcept;
   ChangeFeedProcessorHost& operator=(ChangeFeedProcessorHost&&) noexcept;
@@ -297,14 +290,17 @@ class ChangeFeedProcessorHost {
   void set_health_monitor(HealthMonitor monitor);
 
   /// Makes the leases if need be, and begins. Returns when this host takes part.
-  void register_observer_factory(ObserverFactory factory);
-  void register_observer(ObserverFactory factory) { register_observer_factory(std::move(factory)); }
-  /// The simplest observer: a function.
-  void register_handler(std::function<Outcome(ObserverContext&, const Documents&)> handler);
+  void start(ObserverFactory factory);
+  void start(Handler handler);
+  /// No new batch; waits for those that run, up to the shutdown deadline; gives leases back. The
+  /// host may be started again afterwards.
+  void stop();
 
-  /// Stops: no new batch; waits for those that run, up to the shutdown deadline; gives leases back.
-  /// May be registered again afterwards.
-  void unregister_observers();
+  // The same under the names of the originals.
+  void register_observer_factory(ObserverFactory factory) { start(std::move(factory)); }
+  void register_observer(ObserverFactory factory) { start(std::move(factory)); }
+  void register_handler(Handler handler) { start(std::move(handler)); }
+  void unregister_observers() { stop(); }
 
   HostStats stats() const;
 
@@ -312,6 +308,16 @@ class ChangeFeedProcessorHost {
   class Impl;
   std::unique_ptr<Impl> impl_;
 };
+
+/// Starts the host, waits for SIGINT or SIGTERM, and stops it. Returns the number of the signal; 0
+/// when `done`, which is asked five times a second, has said that there is nothing left to wait
+/// for. As soon as a signal has come, both have their default actions, whatever they had before: a
+/// second Ctrl-C ends a program whose observers do not return. For one thread of a program at a
+/// time.
+int run_until_signal(ChangeFeedProcessorHost& host, ObserverFactory factory,
+                     const std::function<bool()>& done = {});
+int run_until_signal(ChangeFeedProcessorHost& host, Handler handler,
+                     const std::function<bool()>& done = {});
 
 /// Looks at the leases of a group and moves them, without being a host.
 class LeaseGroup {
@@ -343,8 +349,8 @@ class LeaseGroup {
   /// hosts.
   struct Position {
     enum class Kind { Beginning, Now, Time, Etag } kind = Kind::Beginning;
-    std::chrono::system_clock::time_point time;
-    std::string etag;
+    std::chrono::system_clock::time_point time = {};
+    std::string etag = {};
   };
   void reset(const Position& to, const std::string& token = {});
 

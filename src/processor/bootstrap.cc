@@ -5,7 +5,6 @@
 
 #include <fmt/format.h>
 
-#include "base/diagnostics.h"
 #include "json/document_text.h"
 #include "json/value.h"
 #include "processor/lease_manager.h"
@@ -54,7 +53,7 @@ std::vector<Gap> find_gaps(const Ranges& ranges, const std::vector<Lease>& lease
 
 /// The work of some coroutines at once.
 struct Creation {
-  LeaseStore& store;
+  AsyncLeaseStore& store;
   FeedReader& reader;
   const LeaseGroupKey& group;
   const MonitoredFeedOptions& feed;
@@ -93,8 +92,8 @@ asio::awaitable<void> fill_gaps(Creation& work) {
 /// One host's way through the start of a group.
 class Bootstrapper {
  public:
-  Bootstrapper(LeaseStore& store, FeedReader& reader, LeaseGroupKey group, BootstrapOptions options,
-               Runtime& runtime)
+  Bootstrapper(AsyncLeaseStore& store, FeedReader& reader, LeaseGroupKey group,
+               BootstrapOptions options, Runtime& runtime)
       : store_(store),
         reader_(reader),
         group_(std::move(group)),
@@ -115,8 +114,7 @@ class Bootstrapper {
       if (lock) {
         const auto made = co_await initialise();
         // Best effort: whoever comes next finds out that it has expired.
-        const auto unlocked = co_await store_.remove(group_.ids.lock(), lock->etag);
-        if (!unlocked) diagnostics::debug("lock not removed: {}", unlocked.error().message());
+        (void)co_await store_.remove(group_.ids.lock(), lock->etag);
         if (!made) co_return made.error();
         co_return report_;
       }
@@ -248,7 +246,7 @@ class Bootstrapper {
                     "the ranges of the container change faster than leases can be made for them");
   }
 
-  LeaseStore& store_;
+  AsyncLeaseStore& store_;
   FeedReader& reader_;
   LeaseGroupKey group_;
   BootstrapOptions options_;
@@ -260,7 +258,7 @@ class Bootstrapper {
 
 }  // namespace
 
-Async<LeaseGroupKey> find_group(LeaseStore& store, FeedReader& reader, std::string prefix,
+Async<LeaseGroupKey> find_group(AsyncLeaseStore& store, FeedReader& reader, std::string prefix,
                                 std::string feed_host, LeaseFormat format) {
   LeaseGroupKey group;
   ORRERY_CO_TRY(group.identity, co_await reader.identity());
@@ -293,7 +291,7 @@ Async<LeaseGroupKey> find_group(LeaseStore& store, FeedReader& reader, std::stri
   co_return group;
 }
 
-Async<BootstrapReport> bootstrap(LeaseStore& store, FeedReader& reader, LeaseGroupKey group,
+Async<BootstrapReport> bootstrap(AsyncLeaseStore& store, FeedReader& reader, LeaseGroupKey group,
                                  BootstrapOptions options, Runtime& runtime) {
   const auto start = StartPosition::of(options.feed).kind;
   if (options.feed.mode == client::ChangeFeedMode::AllVersionsAndDeletes &&

@@ -27,7 +27,7 @@ struct LeaseGroupKey {
 /// Detect the leases decide: those under rids, or those under names, which are JavaPk's; without
 /// any it is Net3. BadRequest when both are there, when leases of different libraries are mixed, or
 /// when they are not of the format that was asked for.
-Async<LeaseGroupKey> find_group(LeaseStore& store, FeedReader& reader, std::string prefix,
+Async<LeaseGroupKey> find_group(AsyncLeaseStore& store, FeedReader& reader, std::string prefix,
                                 std::string feed_host, LeaseFormat format);
 
 struct BootstrapOptions {
@@ -54,7 +54,7 @@ struct BootstrapReport {
 ///
 /// BadRequest: options, mode or formats contradict each other or what is in the store. Other errors
 /// of store and feed are passed on: call again.
-Async<BootstrapReport> bootstrap(LeaseStore& store, FeedReader& reader, LeaseGroupKey group,
+Async<BootstrapReport> bootstrap(AsyncLeaseStore& store, FeedReader& reader, LeaseGroupKey group,
                                  BootstrapOptions options, Runtime& runtime);
 
 }  // namespace orrery::processor

@@ -8,7 +8,7 @@
 #include "json/document_text.h"
 #include "json/value.h"
 #include "orrery/exception.h"
-#include "orrery/processor.h"
+#include "processor/blocking_lease_store.h"
 #include "processor/errors.h"
 #include "protocol/http_date.h"
 
@@ -264,7 +264,8 @@ Async<> ContainerLeaseStore::remove(std::string id, std::string etag) {
 }
 
 std::shared_ptr<LeaseStore> container_lease_store(client::Container leases) {
-  return std::make_shared<ContainerLeaseStore>(std::move(leases));
+  return std::make_shared<BlockingLeaseStore>(
+      std::make_unique<ContainerLeaseStore>(std::move(leases)));
 }
 
 }  // namespace orrery::processor

@@ -17,7 +17,7 @@ namespace orrery::processor {
 
 /// The container exists already. Keyed by /id, by /partitionKey, or not at all (old containers);
 /// others are refused with BadRequest. Thread-safe.
-class ContainerLeaseStore final : public LeaseStore {
+class ContainerLeaseStore final : public AsyncLeaseStore {
  public:
   explicit ContainerLeaseStore(client::Container container);
 

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "base/diagnostics.h"
+#include "client/log.h"
 #include "processor/group_operations.h"
 #include "processor/lease_split.h"
 
@@ -31,6 +31,18 @@ bool may_pass(const Error& error) {
 double cost_of(const Lease& lease) {
   const auto cost = lease.properties.find(std::string(kCostProperty));
   return cost == lease.properties.end() ? 0 : std::strtod(cost->second.c_str(), nullptr);
+}
+
+client::LogLevel level_of(Severity severity) {
+  switch (severity) {
+    case Severity::Critical:
+      return client::LogLevel::Error;
+    case Severity::Error:
+      return client::LogLevel::Warning;
+    case Severity::Informational:
+      return client::LogLevel::Debug;
+  }
+  return client::LogLevel::Warning;
 }
 
 }  // namespace
@@ -77,11 +89,10 @@ Controller::Controller(Setup setup)
 Controller::~Controller() = default;
 
 void Controller::report(HealthEvent event) const {
-  const auto level = event.severity == Severity::Informational ? diagnostics::Level::Debug
-                                                               : diagnostics::Level::Warning;
-  if (diagnostics::enabled(level)) {
-    diagnostics::write(level, fmt::format("processor {}: {} of lease {}: {}", setup_.host,
-                                          event.operation, event.lease_token, event.message));
+  if (setup_.options.log) {
+    client::say(setup_.options.log, level_of(event.severity),
+                fmt::format("processor {}: {} of lease {}: {}", setup_.host, event.operation,
+                            event.lease_token, event.message));
   }
   if (!setup_.monitor) return;
   try {

@@ -45,7 +45,7 @@ class Controller {
  public:
   struct Setup {
     Runtime& runtime;
-    LeaseStore& store;
+    AsyncLeaseStore& store;
     FeedReader& reader;
     Executor executor;
     std::string host;

@@ -483,7 +483,7 @@ TEST_F(ControllerTest, ABatchThatLastsTooLongIsReportedAndGivenUp) {
   EXPECT_EQ(seen("close")[0].reason, CloseReason::ObserverError);
 }
 
-asio::awaitable<void> set_paused(LeaseStore& store, LeaseIds ids, bool paused, bool& done) {
+asio::awaitable<void> set_paused(AsyncLeaseStore& store, LeaseIds ids, bool paused, bool& done) {
   const auto written = co_await write_control(store, ids, GroupControl{paused, "test"});
   EXPECT_TRUE(written);
   done = true;

@@ -15,7 +15,7 @@
 
 #include <fmt/format.h>
 
-#include "orrery/processor.h"
+#include "processor/blocking_lease_store.h"
 
 namespace orrery::processor {
 namespace {
@@ -262,7 +262,8 @@ Async<> FileLeaseStore::remove(std::string id, std::string etag) {
 }
 
 std::shared_ptr<LeaseStore> file_lease_store(std::string directory) {
-  return std::make_shared<FileLeaseStore>(std::move(directory));
+  return std::make_shared<BlockingLeaseStore>(
+      std::make_unique<FileLeaseStore>(std::move(directory)));
 }
 
 }  // namespace orrery::processor

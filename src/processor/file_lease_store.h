@@ -24,7 +24,7 @@ namespace orrery::processor {
 /// given: 20 digits. So no etag appears twice, even of a document that was deleted and made again.
 ///
 /// Thread-safe. Not for network file systems that know no flock.
-class FileLeaseStore final : public LeaseStore {
+class FileLeaseStore final : public AsyncLeaseStore {
  public:
   /// Makes the directory with the first document.
   explicit FileLeaseStore(std::filesystem::path directory);

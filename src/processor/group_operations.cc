@@ -86,7 +86,7 @@ Result<std::optional<std::string>> position_in(const std::vector<KeptPosition>& 
 
 // ── what holds for the group ─────────────────────────────────────────────────────────────────────
 
-Async<GroupControl> read_control(LeaseStore& store, LeaseIds ids) {
+Async<GroupControl> read_control(AsyncLeaseStore& store, LeaseIds ids) {
   GroupControl control;
   const auto document = co_await store.read(ids.control());
   if (!document && has_code(document.error(), ErrorCode::NotFound)) co_return control;
@@ -100,7 +100,7 @@ Async<GroupControl> read_control(LeaseStore& store, LeaseIds ids) {
   co_return control;
 }
 
-Async<> write_control(LeaseStore& store, LeaseIds ids, GroupControl control) {
+Async<> write_control(AsyncLeaseStore& store, LeaseIds ids, GroupControl control) {
   const std::string id = ids.control();
   for (int attempt = 0; attempt < kAttemptsMax; ++attempt) {
     const auto document = co_await store.read(id);

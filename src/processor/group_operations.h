@@ -25,15 +25,15 @@ struct GroupControl {
   std::string reason;  ///< of the pause, in words
 };
 /// Not paused when there is no such document.
-Async<GroupControl> read_control(LeaseStore& store, LeaseIds ids);
+Async<GroupControl> read_control(AsyncLeaseStore& store, LeaseIds ids);
 /// Keeps what else is in the document. Written again when somebody else was faster; Conflict when
 /// that happens too often.
-Async<> write_control(LeaseStore& store, LeaseIds ids, GroupControl control);
+Async<> write_control(AsyncLeaseStore& store, LeaseIds ids, GroupControl control);
 
 /// References outlive every call.
 class GroupOperations {
  public:
-  GroupOperations(LeaseStore& store, FeedReader& reader, LeaseGroupKey group, Runtime& runtime)
+  GroupOperations(AsyncLeaseStore& store, FeedReader& reader, LeaseGroupKey group, Runtime& runtime)
       : store_(store), reader_(reader), group_(std::move(group)), runtime_(runtime) {}
 
   Async<std::vector<Lease>> leases();
@@ -62,7 +62,7 @@ class GroupOperations {
   Async<> move(Lease lease, std::optional<std::string> position);
   Async<std::optional<std::string>> resolve(Lease lease, Ranges ranges, StartPosition to);
 
-  LeaseStore& store_;
+  AsyncLeaseStore& store_;
   FeedReader& reader_;
   LeaseGroupKey group_;
   Runtime& runtime_;

@@ -3,12 +3,15 @@
 #include <random>
 #include <utility>
 
+#include <fmt/format.h>
 #include <boost/asio/co_spawn.hpp>
 
-#include "base/diagnostics.h"
+#include "client/container_access.h"
+#include "client/log.h"
 #include "client/refusal.h"
 #include "orrery/exception.h"
 #include "orrery/processor.h"
+#include "processor/blocking_lease_store.h"
 #include "processor/container_feed_reader.h"
 #include "processor/controller.h"
 #include "processor/dead_letters.h"
@@ -23,7 +26,6 @@ namespace {
 
 class HandlerObserver final : public ChangeFeedObserver {
  public:
-  using Handler = std::function<Outcome(ObserverContext&, const Documents&)>;
   explicit HandlerObserver(Handler handler) : handler_(std::move(handler)) {}
   Outcome process(ObserverContext& context, const Documents& changes) override {
     return handler_(context, changes);
@@ -32,6 +34,12 @@ class HandlerObserver final : public ChangeFeedObserver {
  private:
   Handler handler_;
 };
+
+/// A host without a log of its own speaks to its client's.
+ChangeFeedHostOptions with_log(ChangeFeedHostOptions options, const client::Container& monitored) {
+  if (!options.log) options.log = client::ContainerAccess::pipeline(monitored).options().log;
+  return options;
+}
 
 /// Nothing here outlives the controller, except for observers that do not return.
 asio::awaitable<Result<>> start_controller(Controller& controller) {
@@ -48,15 +56,16 @@ class ChangeFeedProcessorHost::Impl {
   Impl(std::string host_name, client::Container monitored, std::shared_ptr<LeaseStore> leases,
        MonitoredFeedOptions feed_options, ChangeFeedHostOptions options)
       : name_(std::move(host_name)),
+        options_(with_log(std::move(options), monitored)),
         reader_(std::make_shared<ContainerFeedReader>(std::move(monitored),
-                                                      options.query_partitions_max_batch_size)),
-        store_(std::move(leases)),
-        feed_options_(std::move(feed_options)),
-        options_(std::move(options)) {
+                                                      options_.query_partitions_max_batch_size)),
+        store_(async_lease_store(std::move(leases))),
+        feed_options_(std::move(feed_options)) {
     if (store_ == nullptr)
       throw client::failure_of(client::Failure::Argument, "a host needs a lease store");
     for (const std::string& warning : check_options(name_, feed_options_, options_)) {
-      diagnostics::warning("processor {}: {}", name_, warning);
+      client::say(options_.log, client::LogLevel::Warning,
+                  fmt::format("processor {}: {}", name_, warning));
     }
   }
   ~Impl() { stop(); }
@@ -112,7 +121,7 @@ class ChangeFeedProcessorHost::Impl {
               *stats, dead_letter_keeper(host.options_)}) {}
 
     std::shared_ptr<FeedReader> reader;  // These three are shared with the host.
-    std::shared_ptr<LeaseStore> store;
+    std::shared_ptr<AsyncLeaseStore> store;
     std::shared_ptr<StatsBoard> stats;
     ThreadRuntime runtime;
     ObserverThreads threads;
@@ -120,10 +129,10 @@ class ChangeFeedProcessorHost::Impl {
   };
 
   std::string name_;
-  std::shared_ptr<FeedReader> reader_;
-  std::shared_ptr<LeaseStore> store_;  // Shared with whoever made it, and other hosts.
-  MonitoredFeedOptions feed_options_;
   ChangeFeedHostOptions options_;
+  std::shared_ptr<FeedReader> reader_;
+  std::shared_ptr<AsyncLeaseStore> store_;  // Shared with whoever made it, and other hosts.
+  MonitoredFeedOptions feed_options_;
   Executor executor_;
   HealthMonitor monitor_;
   std::shared_ptr<StatsBoard> stats_ = std::make_shared<StatsBoard>();
@@ -158,18 +167,16 @@ void ChangeFeedProcessorHost::set_health_monitor(HealthMonitor monitor) {
   impl_->set_health_monitor(std::move(monitor));
 }
 
-void ChangeFeedProcessorHost::register_observer_factory(ObserverFactory factory) {
-  impl_->start(std::move(factory));
-}
+void ChangeFeedProcessorHost::start(ObserverFactory factory) { impl_->start(std::move(factory)); }
 
-void ChangeFeedProcessorHost::register_handler(
-    std::function<Outcome(ObserverContext&, const Documents&)> handler) {
+void ChangeFeedProcessorHost::start(Handler handler) {
+  if (!handler) throw client::failure_of(client::Failure::Argument, "there is no handler");
   impl_->start([handler = std::move(handler)]() -> std::unique_ptr<ChangeFeedObserver> {
     return std::make_unique<HandlerObserver>(handler);
   });
 }
 
-void ChangeFeedProcessorHost::unregister_observers() { impl_->stop(); }
+void ChangeFeedProcessorHost::stop() { impl_->stop(); }
 
 HostStats ChangeFeedProcessorHost::stats() const { return impl_->stats(); }
 

@@ -7,6 +7,7 @@
 #include "client/refusal.h"
 #include "orrery/exception.h"
 #include "orrery/processor.h"
+#include "processor/blocking_lease_store.h"
 #include "processor/bootstrap.h"
 #include "processor/container_feed_reader.h"
 #include "processor/errors.h"
@@ -20,7 +21,7 @@ class LeaseGroup::Impl {
   Impl(client::Container monitored, std::shared_ptr<LeaseStore> store, std::string prefix,
        std::string feed_host)
       : reader_(std::move(monitored)),
-        store_(std::move(store)),
+        store_(async_lease_store(std::move(store))),
         prefix_(std::move(prefix)),
         feed_host_(std::move(feed_host)) {}
 
@@ -52,7 +53,7 @@ class LeaseGroup::Impl {
   }
 
   ContainerFeedReader reader_;
-  std::shared_ptr<LeaseStore> store_;  // Shared with hosts of this process.
+  std::shared_ptr<AsyncLeaseStore> store_;  // Shared with hosts of this process.
   std::string prefix_;
   std::string feed_host_;
   // Draws nothing.

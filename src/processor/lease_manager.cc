@@ -73,7 +73,7 @@ struct LeaseManager::Intent {
   }
 };
 
-LeaseManager::LeaseManager(LeaseStore& store, LeaseIds ids, std::string host, Runtime& runtime)
+LeaseManager::LeaseManager(AsyncLeaseStore& store, LeaseIds ids, std::string host, Runtime& runtime)
     : store_(store), ids_(std::move(ids)), host_(std::move(host)), runtime_(runtime) {}
 
 LeaseManager::~LeaseManager() = default;
@@ -290,7 +290,7 @@ Async<> LeaseManager::remove(std::string id) {
   co_return Result<>{};
 }
 
-Async<std::vector<Lease>> list_leases(LeaseStore& store, LeaseIds ids) {
+Async<std::vector<Lease>> list_leases(AsyncLeaseStore& store, LeaseIds ids) {
   ORRERY_CO_TRY(auto documents, co_await store.list(ids.lease_prefix()));
   std::vector<Lease> leases;
   leases.reserve(documents.size());

@@ -45,7 +45,7 @@ using PropertyChanges = std::map<std::string, std::optional<std::string>>;
 class LeaseManager {
  public:
   /// `store` and `runtime` outlive it.
-  LeaseManager(LeaseStore& store, LeaseIds ids, std::string host, Runtime& runtime);
+  LeaseManager(AsyncLeaseStore& store, LeaseIds ids, std::string host, Runtime& runtime);
   ~LeaseManager();
   LeaseManager(const LeaseManager&) = delete;
   LeaseManager& operator=(const LeaseManager&) = delete;
@@ -58,7 +58,7 @@ class LeaseManager {
 
   const LeaseIds& ids() const { return ids_; }
   const std::string& host() const { return host_; }
-  LeaseStore& store() { return store_; }
+  AsyncLeaseStore& store() { return store_; }
 
   /// All leases of the group in the order of their ids, of doubled ones the one that is further.
   /// BadRequest when one can't be understood, or formats are mixed.
@@ -122,7 +122,7 @@ class LeaseManager {
   Async<LeaseChange> update(std::string id, Intent intent);
   Async<LeaseChange> write_once(Lease seen, Lease wanted);
 
-  LeaseStore& store_;
+  AsyncLeaseStore& store_;
   LeaseIds ids_;
   std::string host_;
   Runtime& runtime_;
@@ -133,6 +133,6 @@ class LeaseManager {
 };
 
 /// The leases of a group without a host: for listings before there is a manager.
-Async<std::vector<Lease>> list_leases(LeaseStore& store, LeaseIds ids);
+Async<std::vector<Lease>> list_leases(AsyncLeaseStore& store, LeaseIds ids);
 
 }  // namespace orrery::processor

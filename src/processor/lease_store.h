@@ -1,38 +1,26 @@
-// LeaseStore: where the documents of a group of hosts are kept: leases, the marker, the
-// lock, members, control. Knows nothing of what is in them.
+// AsyncLeaseStore: where the documents of a group of hosts are kept: leases, the marker, the
+// lock, members, control. Knows nothing of what is in them. To users it is a LeaseStore, which
+// blocks: blocking_lease_store.h.
 #pragma once
 
-#include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/async.h"
-#include "base/clock.h"
 #include "base/result.h"
+#include "orrery/lease_store.h"
 
 namespace orrery::processor {
 
-/// A document of the store.
-struct StoredDocument {
-  std::string id;
-  std::string text;  ///< JSON, with what the store added to it
-  std::string etag;  ///< of this version
-  UnixSeconds ts = 0;
-  /// The clock that `ts` was read from, when the document was read; 0: not known. The only clock
-  /// that an age in seconds may be judged by.
-  UnixSeconds store_now = 0;
-};
-
-/// All operations are conditional on one document. Implementations: a container, memory, files, and
-/// a simulated one. Called on the host's executor; resumes there.
+/// All operations are conditional on one document. Implementations: a container, memory, files, a
+/// simulated one, and whatever users bring. Called on the host's executor; resumes there.
 ///
 /// What else may come of each: Unavailable or TooManyRequests (try again later; a write may have
 /// been carried out all the same), Unauthorized and Forbidden, BadRequest (this store can't hold
 /// leases; the message says why).
-class LeaseStore {
+class AsyncLeaseStore {
  public:
-  virtual ~LeaseStore() = default;
+  virtual ~AsyncLeaseStore() = default;
 
   /// All whose id begins with `prefix`, in the order of their ids. An id may appear twice where the
   /// store is a container that others have keyed at random; replace() and remove() then go to the

@@ -43,9 +43,9 @@ class LeaseStoreTest : public ::testing::TestWithParam<Store> {
   TestDirectory directory;
   TestRuntime runtime;
   RuntimeClock clock{runtime};
-  std::unique_ptr<LeaseStore> store = make();
+  std::unique_ptr<AsyncLeaseStore> store = make();
 
-  std::unique_ptr<LeaseStore> make() {
+  std::unique_ptr<AsyncLeaseStore> make() {
     if (GetParam() == Store::Memory) return std::make_unique<MemoryLeaseStore>(clock);
     return std::make_unique<FileLeaseStore>(directory.path() / "leases", clock);
   }

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "orrery/processor.h"
+#include "processor/blocking_lease_store.h"
 
 namespace orrery::processor {
 namespace {
@@ -73,6 +73,8 @@ Async<> MemoryLeaseStore::remove(std::string id, std::string etag) {
   co_return Result<>{};
 }
 
-std::shared_ptr<LeaseStore> memory_lease_store() { return std::make_shared<MemoryLeaseStore>(); }
+std::shared_ptr<LeaseStore> memory_lease_store() {
+  return std::make_shared<BlockingLeaseStore>(std::make_unique<MemoryLeaseStore>());
+}
 
 }  // namespace orrery::processor

@@ -12,7 +12,7 @@
 namespace orrery::processor {
 
 /// Thread-safe: hosts of one process may share it, each on an executor of its own.
-class MemoryLeaseStore final : public LeaseStore {
+class MemoryLeaseStore final : public AsyncLeaseStore {
  public:
   MemoryLeaseStore() : clock_(machine_clock_) {}
   /// `clock` outlives it, and gives the `ts` of documents.

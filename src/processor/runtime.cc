@@ -13,7 +13,6 @@
 
 #include "base/assert.h"
 #include "base/clock.h"
-#include "base/diagnostics.h"
 
 namespace orrery::processor {
 

@@ -13,7 +13,6 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 
-#include "base/diagnostics.h"
 #include "processor/controller.h"
 #include "processor/test_simulated_feed.h"
 #include "processor/test_simulated_store.h"
@@ -38,7 +37,6 @@ struct Seen {
 class GroupTest : public ::testing::Test {
  protected:
   explicit GroupTest(int ranges = 1) : world_(1), feed_(ranges), store_(world_) {
-    diagnostics::set_level(diagnostics::Level::Off);
     feed_options_.start_from_beginning = true;
   }
   ~GroupTest() override {

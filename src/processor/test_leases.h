@@ -102,7 +102,7 @@ class RuntimeClock final : public Clock {
 
 /// A store in memory that tells what is asked of it, before it is done. An Error is the answer
 /// then.
-class TestStore final : public LeaseStore {
+class TestStore final : public AsyncLeaseStore {
  public:
   /// "create P..0", "replace P..0", …
   using Before = std::function<std::optional<Error>(const std::string& call)>;

@@ -14,6 +14,7 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 
+#include "client/log.h"
 #include "processor/controller.h"
 #include "processor/lease.h"
 #include "processor/test_ledger.h"
@@ -178,6 +179,7 @@ class Schedule {
   };
 
   void draw_options() {
+    options_.log = client::diagnostics_log();
     options_.read_ahead = world_.one_in(2);
     options_.lanes = world_.one_in(3) ? 3 : 1;
     options_.long_poll = !world_.one_in(4);

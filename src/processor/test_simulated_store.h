@@ -77,7 +77,7 @@ class StoreServer {
 };
 
 /// As one life of a host sees it.
-class StoreClient final : public LeaseStore {
+class StoreClient final : public AsyncLeaseStore {
  public:
   StoreClient(World& world, StoreServer& server, std::shared_ptr<SimulatedRuntime> runtime,
               const Network& network)

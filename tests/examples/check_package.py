@@ -4,6 +4,7 @@ check_package.py <build directory>. with_server.py starts the server."""
 
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import tempfile
@@ -40,11 +41,9 @@ def run_programs(directory):
     assert '{"id":"1","customer":"ann","total":12.5' in said and "RU" in said, said
     assert '"id":"2"' in said, said
     # It prints the changes until it is told to stop.
-    with Program(directory / "processor", connection, stdin=subprocess.PIPE) as processor:
+    with Program(directory / "processor", connection) as processor:
         processor.wait_until(lambda: all(f'"id":"{number}"' in "".join(processor.lines) for number in "12"), "both orders")
-        processor.process.stdin.write("\n")
-        processor.process.stdin.close()
-        processor.ended()
+        processor.end(signal.SIGINT)
     with connect() as client:
         leases = client.get("/dbs/shop/colls/leases/docs").expect(200).json["Documents"]
         assert len(leases) == 2 and not any(lease.get("Owner") for lease in leases), leases

@@ -11,6 +11,7 @@
 #include <boost/asio/co_spawn.hpp>
 
 #include "orrery/processor.h"
+#include "processor/blocking_lease_store.h"
 #include "processor/bootstrap.h"
 #include "processor/container_feed_reader.h"
 #include "processor/container_lease_store.h"
@@ -57,7 +58,7 @@ class LeaseContainerTest : public test::AccountTest {
     EXPECT_FALSE(result.has_value());
     return result ? ErrorCode::Internal : result.error().code();
   }
-  std::vector<std::string> listed(LeaseStore& store, const std::string& prefix) {
+  std::vector<std::string> listed(AsyncLeaseStore& store, const std::string& prefix) {
     std::vector<std::string> found;
     for (const auto& document : get(store.list(prefix))) found.push_back(document.id);
     return found;
@@ -229,7 +230,8 @@ TEST_F(LeaseContainerTest, ADeletedLeaseAndAThiefAreToldApart) {
 
 TEST_F(LeaseContainerTest, LeasesArePartOfTheGroupThatAnybodyCanLookAt) {
   const auto monitored = make_container("stars", 2);
-  auto store = container_lease_store(make_container("leases", 1, {"/id"}));
+  const auto leases = container_lease_store(make_container("leases", 1, {"/id"}));
+  const auto store = async_lease_store(leases);
   ContainerFeedReader reader(monitored);
   const auto key = get(find_group(*store, reader, "p.", "", LeaseFormat::Detect));
   BootstrapOptions options;
@@ -240,7 +242,7 @@ TEST_F(LeaseContainerTest, LeasesArePartOfTheGroupThatAnybodyCanLookAt) {
                           std::to_string(count));
   }
 
-  LeaseGroup group(monitored, store, "p.");
+  LeaseGroup group(monitored, leases, "p.");
   ASSERT_THAT(group.leases(), SizeIs(2));
   std::uint64_t documents = 0;
   for (const auto& lag : group.lag()) {
