@@ -382,6 +382,9 @@ Result<std::optional<http::Response>> refusal_with_plan(Context& context, const 
   const bool is_filter = job.query->shape() == query::PreparedQuery::Shape::Stream &&
                          !job.query->inner() && !tree.is_distinct && !tree.top && !tree.offset;
   if (is_filter && !is_parallel) return std::optional<http::Response>();
+  // Clients of 2017 are served any query whose filter names one key; their own tests insist.
+  const bool is_early = !context.api_version.empty() && context.api_version < "2018-06-18";
+  if (is_early && job.scope.is_of_keys()) return std::optional<http::Response>();
   const query::PlanRequest request{.text = body.text,
                                    .parameters = job.query->parameters(),
                                    .settings = settings,

@@ -321,6 +321,14 @@ def test_aggregates_of_a_pinned_key_are_served_to_who_does_not_cross(refusing):
     assert page.json["Documents"] == [{"n": 1}]
 
 
+def test_clients_of_2017_are_served_what_is_of_one_key(refusing):
+    def asked(text):
+        return refusing.client.post(refusing.docs, {"query": text}, queries.IS_QUERY | queries.CROSS | AS_THE_SERVICE, version=OLDEST)
+
+    assert asked("SELECT COUNT(1) AS n FROM c WHERE c.pk = 'aa'").expect(200).json["Documents"] == [{"n": 1}]
+    asked("SELECT COUNT(1) AS n FROM c").expect(400, 0)
+
+
 def test_what_the_service_serves_itself_is_served(refusing):
     refusing.create({"id": "zero", "pk": 0}).expect(201)
     for text, count in ((TEXT, 6), (TEXT + " WHERE c.n > 3", 3), ("SELECT VALUE c.id FROM c WHERE c.pk IN ('a', 'aa')", 2),
