@@ -57,6 +57,7 @@ Result<http::Response> read_account(Services& services, Context& context) {
       location, configuration);
   context.charge = kMetadataRead;
   auto response = reply(context, 200, std::move(body));
+  response.add(headers::kLife.text, services.catalog.life());
   response.add(headers::kMaxMediaStorageUsageMb.text, "2048");
   response.add(headers::kMediaStorageUsageMb.text, "0");
   response.add(headers::kAccountConsumedMb.text, "0");

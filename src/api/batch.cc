@@ -224,7 +224,8 @@ http::Response answer(Context& context, const Batch& batch, const std::vector<Ra
     std::string token;
     for (const RangeVisit& visit : visits) {
       if (!token.empty()) token += ',';
-      append_session_entry(token, context.token_form, visit.range->id, visit.lsn);
+      append_session_entry(token, context.token_form, batch.container->session_version,
+                           visit.range->id, visit.lsn);
     }
     response.add(headers::kSessionToken.text, token);
   }

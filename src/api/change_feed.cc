@@ -57,6 +57,7 @@ ChangeFeedAnswer answer_of(feed::Page page, UnixSeconds resolved_at_head) {
   answer.count = page.count;
   answer.etag = etag_of(page);
   answer.heads = {page.head};
+  if (page.ended_life) answer.warning = feed_warning(*page.ended_life);
   answer.resolved_ts = resolved_ts(page.caught_up, resolved_at_head, page.position < page.merged_at,
                                    page.count, page.last_ts);
   // Whoever is up to date must be told so by the status: every client's loop ends on it.
@@ -209,6 +210,7 @@ Result<ChangeFeedAnswer> read_whole(const Services& services, const catalog::Con
   answer.count = read.count;
   answer.etag = read.position.etag();
   answer.heads = std::move(read.heads);
+  if (read.ended_life) answer.warning = feed_warning(*read.ended_life);
   answer.resolved_ts =
       resolved_ts(read.caught_up, resolved, read.below_merge, read.count, read.last_ts);
   if (read.count == 0 && read.caught_up) return answer;
@@ -227,7 +229,8 @@ void add_heads(http::Response& response, const Context& context, const ChangeFee
   const auto& ranges = context.container->ranges.all();
   for (std::size_t i = 0; i < ranges.size() && i < heads.size(); ++i) {
     if (!token.empty()) token.push_back(',');
-    append_session_entry(token, context.token_form, ranges[i].id, heads[i]);
+    append_session_entry(token, context.token_form, context.container->session_version,
+                         ranges[i].id, heads[i]);
   }
   response.add(headers::kSessionToken.text, token);
 }
@@ -245,7 +248,6 @@ Result<feed::ContainerLag> count_lag(const Services& services, const catalog::Co
     feed::ContainerLag counted;
     ORRERY_TRY(counted.sum, services.feed.lag(partition, page));
     counted.heads = {counted.sum.head};
-    if (page.after < counted.sum.head) counted.lsns = counted.sum.head.value - page.after.value;
     return counted;
   }
   std::vector<feed::ContainerRange> ranges;
@@ -281,7 +283,7 @@ http::Response lag_reply(Context& context, const ChangeFeedRequest& request,
   response.add(headers::kEtag.text, etag);
   response.add(headers::kPendingItems.text, lag.sum.items);
   response.add(headers::kPendingBytes.text, lag.sum.bytes);
-  response.add(headers::kPendingLsn.text, lag.lsns);
+  response.add(headers::kPendingLsn.text, lag.sum.lsns);
   if (lag.sum.oldest_ts) {
     response.add(headers::kOldestPendingTs.text, static_cast<std::uint64_t>(*lag.sum.oldest_ts));
   }
@@ -322,8 +324,16 @@ Result<ChangeFeedAnswer> read_change_feed(const Services& services,
   return read_range(services, container, request, page, work);
 }
 
-http::Response change_feed_reply(Context& context, const ChangeFeedRequest& request,
-                                 ChangeFeedAnswer answer) {
+std::string feed_warning(const feed::EndedLife& life) {
+  return fmt::format(
+      "position {} was given out before the server's data was put back from a copy, or lost its "
+      "last writes: only the changes up to {} are still here. All that is new is shown; documents "
+      "that were read before may differ from those that are here.",
+      life.position.value, life.ended.value);
+}
+
+http::Response change_feed_reply(const Services& services, Context& context,
+                                 const ChangeFeedRequest& request, ChangeFeedAnswer answer) {
   context.charge = answer.not_modified() ? kRefused : feed_page_charge(answer.body_size());
   auto response = reply(context, answer.not_modified() ? 304 : 200, std::move(answer.body));
   response.shared_body = std::move(answer.shared_body);
@@ -334,6 +344,8 @@ http::Response change_feed_reply(Context& context, const ChangeFeedRequest& requ
   if (answer.resolved_ts && *answer.resolved_ts > 0) {
     response.add(headers::kResolvedTs.text, static_cast<std::uint64_t>(*answer.resolved_ts));
   }
+  response.add(headers::kLife.text, services.catalog.life());
+  if (!answer.warning.empty()) response.add(headers::kFeedWarning.text, answer.warning);
   if (answer.applied_representation) {
     response.add(headers::kPreferenceApplied.text, "return=representation");
   }
@@ -389,7 +401,7 @@ Async<http::Response> answer_page(Services& services, Context& context, ChangeFe
     ORRERY_CO_TRY(answer, co_await wait_for_change(services, context, request, std::move(*answer),
                                                    begun + *wait, waited));
   }
-  auto response = change_feed_reply(context, request, std::move(*answer));
+  auto response = change_feed_reply(services, context, request, std::move(*answer));
   if (wait && waited) response.add(headers::kPreferenceApplied.text, "wait");
   co_return response;
 }

@@ -56,6 +56,7 @@ struct ChangeFeedAnswer {
   std::vector<Lsn> heads;  ///< of each range that was read, as of then
   std::optional<UnixSeconds> resolved_ts;
   bool applied_representation = false;
+  std::string warning;  ///< feed_warning(); empty: none
 
   std::size_t body_size() const { return shared_body ? shared_body->size() : body.size(); }
   bool not_modified() const { return body_size() == 0; }
@@ -72,8 +73,10 @@ Result<ChangeFeedAnswer> read_change_feed(const Services& services,
                                           const catalog::ContainerPtr& container,
                                           const ChangeFeedRequest& request, WorkBudget& work);
 /// With all headers that clients read. Sets the context's charge.
-http::Response change_feed_reply(Context& context, const ChangeFeedRequest& request,
-                                 ChangeFeedAnswer answer);
+http::Response change_feed_reply(const Services& services, Context& context,
+                                 const ChangeFeedRequest& request, ChangeFeedAnswer answer);
+/// The value of x-orrery-feed-warning.
+std::string feed_warning(const feed::EndedLife& life);
 
 /// GET …/docs with A-IM.
 Async<http::Response> change_feed(Services& services, Context& context);

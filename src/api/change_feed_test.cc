@@ -217,7 +217,7 @@ TEST_F(ChangeFeedTest, WhoIsUpToDateIsToldByTheStatusWithAllHeaders) {
   ASSERT_TRUE(answer) << answer.error().message();
   EXPECT_TRUE(answer->not_modified());
   EXPECT_EQ(answer->etag, "\"1\"");
-  const auto response = change_feed_reply(context, *parsed, std::move(*answer));
+  const auto response = change_feed_reply(*services, context, *parsed, std::move(*answer));
   EXPECT_EQ(response.status, 304);
   EXPECT_EQ(response.body, "");
   const std::string head(response.header_lines());

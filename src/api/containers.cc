@@ -116,7 +116,8 @@ Result<http::Response> read(Services& services, Context& context) {
   if (context.token_form == SessionTokenForm::Simple && addressed_by_rid(services, context.path)) {
     const catalog::Range& first = container->ranges.all().front();
     std::string token;
-    append_session_entry(token, context.token_form, first.id, first.partition->head());
+    append_session_entry(token, context.token_form, container->session_version, first.id,
+                         first.partition->head());
     response.add(headers::kSessionToken.text, token);
   }
   if (with_quota) add_quota(response, *container);

@@ -158,6 +158,7 @@ Async<ChangeFeedAnswer> read_shared(Services& services, const Context& context,
   answer.etag = shared->etag;
   answer.heads = shared->heads;
   answer.resolved_ts = shared->resolved_ts;
+  answer.warning = shared->warning;
   co_return answer;
 }
 
@@ -190,10 +191,7 @@ Async<ChangeFeedAnswer> wait_for_change(Services& services, const Context& conte
     go_on_from(request, answer.etag);
     std::vector<partition::Waiter::Target> targets;
     for (std::size_t i = 0; i < ranges.size(); ++i) {
-      // A reader may be ahead of the head, and then waits for more than its next move.
-      const Lsn seen = request.range != nullptr ? std::max(answer.heads[i], request.page.after)
-                                                : answer.heads[i];
-      targets.push_back({&ranges[i]->partition->head_watch(), seen});
+      targets.push_back({&ranges[i]->partition->head_watch(), answer.heads[i]});
     }
     const auto woken = co_await waiter.wait(targets, deadline);
     if (woken == partition::Woken::Retired) {

@@ -117,6 +117,7 @@ struct Piece {
   std::vector<Lsn> heads;
   bool caught_up = false;
   std::optional<UnixSeconds> resolved_ts;
+  std::string warning;  ///< as in ChangeFeedAnswer
 };
 
 class FeedStream final : public http::BodyStream {
@@ -142,6 +143,8 @@ class FeedStream final : public http::BodyStream {
   Async<> begin();
   /// Where it begins; valid after begin().
   const std::string& beginning() const { return told_etag_; }
+  /// What is to be said about the position that it begins at; until next().
+  std::string_view warning() const { return piece_ ? std::string_view(piece_->warning) : ""; }
   std::string_view content_type() const { return framing_.content_type(); }
 
   boost::asio::awaitable<http::SharedText> next() override;
@@ -212,8 +215,10 @@ Async<> FeedStream::begin() {
     etag_ = page.began_at ? feed::tombstone_etag(page.after, *page.began_at)
                           : feed::feed_etag(page.after);
     seen_ = {page.after};
-    // Histories can tell whether they reach back far enough only when they are asked.
-    more_ = page.mode == feed::Mode::AllVersions || page.tombstones || behind();
+    // Histories can tell whether they reach back far enough only when they are asked. And only a
+    // snapshot knows whether a position is beyond the head.
+    more_ = page.mode == feed::Mode::AllVersions || page.tombstones ||
+            request_.range->partition->head() != page.after;
   }
   told_etag_ = etag_;
   if (more_) ORRERY_CO_TRY(co_await read());
@@ -254,8 +259,6 @@ Async<> FeedStream::read() {
   more_ = !piece_->caught_up;
   resolved_ts_ = piece_->resolved_ts;
   go_on_from(request_, etag_);
-  // A reader may be ahead of the head, and then waits for more than its next move.
-  if (request_.range != nullptr) seen_[0] = std::max(seen_[0], request_.page.after);
   co_return Result<>();
 }
 
@@ -278,6 +281,7 @@ Result<Piece> FeedStream::read_piece() const {
   piece.heads = std::move(answer.heads);
   piece.caught_up = answer.not_modified();
   piece.resolved_ts = answer.resolved_ts;
+  piece.warning = std::move(answer.warning);
   if (answer.count > 0) {
     std::string opening;
     open_feed(opening, container->rid_text, "Documents");
@@ -303,6 +307,7 @@ Result<Piece> FeedStream::read_range_piece(feed::PageRequest page,
   piece.heads = {read.head};
   piece.caught_up = read.caught_up;
   if (read.caught_up && read.position >= read.merged_at) piece.resolved_ts = resolved;
+  if (read.ended_life) piece.warning = feed_warning(*read.ended_life);
   if (read.count == 0) return piece;
   const std::string_view text = read.text;
   const bool one_by_one = read.caught_up && !read.began_at && !page.began_at;
@@ -489,6 +494,10 @@ Async<http::Response> stream_changes(Services& services, Context& context,
   context.charge = kRefused;
   auto response = reply(context, 200, {}, stream->content_type());
   response.add(headers::kEtag.text, stream->beginning());
+  response.add(headers::kLife.text, services.catalog.life());
+  if (const auto warning = stream->warning(); !warning.empty()) {
+    response.add(headers::kFeedWarning.text, warning);
+  }
   add_container_paths(response, *context.container);
   if (one_range) {
     add_range_headers(response, context, *context.range, context.range->partition->head());

@@ -11,7 +11,9 @@
 namespace orrery::api::ranges {
 namespace {
 
-std::string map_etag(std::uint64_t version) { return fmt::format("\"{}\"", version); }
+std::string map_etag(const catalog::Container& container, std::uint64_t version) {
+  return fmt::format("\"{}\"", container.map_version_base + version);
+}
 
 std::string to_json(const catalog::Container& container, const catalog::Range& range) {
   const std::string rid = Rid::range(container.rid, range.id).text();
@@ -41,7 +43,7 @@ http::Response to_response(Context& context, const catalog::Container& container
   }
   close_feed(body, shown.size());
   auto response = reply(context, 200, std::move(body));
-  response.add(headers::kEtag.text, map_etag(container.ranges.version()));
+  response.add(headers::kEtag.text, map_etag(container, container.ranges.version()));
   response.add(headers::kItemCount.text, shown.size());
   response.add(headers::kSchemaVersion.text, "1.1");
   return response;
@@ -68,13 +70,13 @@ Result<http::Response> list(Services& services, Context& context) {
     }
     return query_list(context, container->rid_text, "PartitionKeyRanges", all);
   }
-  const std::string etag = map_etag(map.version());
+  const std::string etag = map_etag(*container, map.version());
   const auto condition = context.header(headers::kIfNoneMatch);
 
   auto shown = all_ranges(map);
   std::optional<std::string> continuation;
   if (is_incremental(context)) {
-    if (condition == etag || condition == map_etag(map.version()).substr(1, etag.size() - 2)) {
+    if (condition == etag || condition == etag.substr(1, etag.size() - 2)) {
       auto response = reply(context, 304);
       response.add(headers::kEtag.text, etag);
       response.add(headers::kItemCount.text, "0");
@@ -83,7 +85,7 @@ Result<http::Response> list(Services& services, Context& context) {
     }
     // An older version of the map: what came since. One that we never gave out: everything.
     for (std::uint64_t version = 1; version < map.version(); ++version) {
-      if (condition == map_etag(version)) {
+      if (condition == map_etag(*container, version)) {
         std::erase_if(shown, [&](const auto* range) { return range->made_in <= version; });
         break;
       }

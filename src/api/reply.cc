@@ -148,7 +148,8 @@ void add_content_location(http::Response& response, const Context& context,
 void add_range_headers(http::Response& response, const Context& context,
                        const catalog::Range& range, Lsn lsn) {
   std::string token;
-  append_session_entry(token, context.token_form, range.id, lsn);
+  append_session_entry(token, context.token_form, context.container->session_version, range.id,
+                       lsn);
   response.add(headers::kSessionToken.text, token);
   response.add(headers::kPartitionKeyRangeId.text, range.id.value);
   response.add(headers::kLsn.text, lsn.value);
@@ -173,7 +174,8 @@ void add_head_headers(http::Response& response, const Context& context,
   std::string token;
   for (const auto& [range, head] : heads) {
     if (!token.empty()) token.push_back(',');
-    append_session_entry(token, context.token_form, range->id, head);
+    append_session_entry(token, context.token_form, context.container->session_version, range->id,
+                         head);
   }
   response.add(headers::kSessionToken.text, token);
   response.add(headers::kSchemaVersion.text, kSchemaVersion);
@@ -240,11 +242,16 @@ Result<> check_session(const Context& context, const catalog::Range& range) {
   for (const SessionEntry& entry : entries) {
     const bool concerns = entry.range == range.id ||
                           std::ranges::find(range.parents, entry.range) != range.parents.end();
-    if (concerns && entry.lsn > range.partition->head()) {
+    // That of another container, which newer Python clients send after writes with minimal answers,
+    // or of this one in another life of the store says nothing about it.
+    const bool ours = entry.version == kSessionVersionUnknown ||
+                      entry.version == context.container->session_version;
+    if (concerns && ours && entry.lsn > range.partition->head()) {
       return Error(ErrorCode::SessionNotAvailable,
                    fmt::format("The read session is not available for the input session token: it "
-                               "names LSN {} of range {}, which stands at {}. The database was "
-                               "restored or made anew; drop the token.",
+                               "names LSN {} of range {}, which stands at {}. It comes from "
+                               "another server or container, or from a container of this name that "
+                               "was deleted; drop the token.",
                                entry.lsn.value, range.id.text(), range.partition->head().value));
     }
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
 #include <utility>
 
 #include "partition/log_walk.h"
@@ -66,7 +67,9 @@ class ScanAhead::Spans {
     }
     spans.end_ = head.lsn;
     const auto documents = std::max<std::uint64_t>(head.documents, 1);
-    spans.lsns_per_document_ = static_cast<double>(head.lsn.value) / static_cast<double>(documents);
+    const auto lsns = static_cast<double>(head.lsns_above(Lsn{}));
+    spans.lsns_per_document_ = lsns / static_cast<double>(documents);
+    spans.advanced_ = [head](Lsn from, std::uint64_t count) { return head.advanced(from, count); };
     return spans;
   }
 
@@ -80,7 +83,7 @@ class ScanAhead::Spans {
       return span;
     }
     const double lsns = static_cast<double>(documents) * lsns_per_document_;
-    const Lsn end{span.log.begin.lsn.value + static_cast<std::uint64_t>(std::max(lsns, 1.0))};
+    const Lsn end = advanced_(span.log.begin.lsn, static_cast<std::uint64_t>(std::max(lsns, 1.0)));
     span.is_last = end > end_;
     if (!span.is_last) span.log.end = next_.log.begin.lsn = end;
     next_.log.begin.index = 0;
@@ -94,6 +97,7 @@ class ScanAhead::Spans {
   Span next_;
   std::optional<partition::NumberSteps> numbers_;
   double lsns_per_document_ = 1;
+  std::function<Lsn(Lsn from, std::uint64_t count)> advanced_;  // Over gaps in the LSNs.
   Lsn end_{0};
 };
 

@@ -10,6 +10,7 @@
 #include "base/diagnostics.h"
 #include "catalog/keeping.h"
 #include "protocol/resource_path.h"
+#include "protocol/session_token.h"
 #include "storage/keys.h"
 #include "storage/store.h"
 
@@ -46,7 +47,9 @@ ContainerPtr Catalog::make_container(StoredContainer stored, const std::string& 
                 RangeMap(std::move(ranges), stored.map_version, stored.next_range),
                 {},
                 {},
-                {}});
+                {},
+                session_version(life_.number, stored.rid),
+                life_.number == 1 ? 0 : life_.first_lsn.value});
   container->rid_text = container->rid.text();
   container->alt_content_path =
       percent_encode_path("dbs/" + database_id + "/colls/" + container->definition.id());
@@ -126,6 +129,13 @@ Result<> Catalog::load() {
         auto parsed = parse_counters(value);
         if (!parsed) return unreadable(key);
         counters = *parsed;
+      } else if (key == storage::kLifeKey) {
+        const auto life = storage::Life::parse(value);
+        if (!life) return unreadable(key);
+        // Read again after a disk error it is the same, and others are looking at it.
+        if (life_ == *life) continue;
+        life_ = *life;
+        life_text_ = life->text();
       }
     }
   } catch (const Json::exception& broken) {

@@ -26,6 +26,7 @@
 #include "partition/partition.h"
 #include "protocol/container_definition.h"
 #include "protocol/ids.h"
+#include "storage/life.h"
 
 namespace orrery::catalog {
 
@@ -84,6 +85,9 @@ class Catalog {
     ContainerPtr container;
   };
   LatestTime latest_time() const;
+
+  /// The life that the store is in: storage::Life::text().
+  const std::string& life() const { return life_text_; }
 
   /// Whether the offer is for more than the ranges of its container serve.
   bool needs_more_ranges(const Offer& offer) const;
@@ -164,8 +168,10 @@ class Catalog {
   static StoredContainer stored_form(const Container& container);
   ContainerPtr make_container(StoredContainer stored, const std::string& database_id,
                               std::vector<Range> ranges) const;
-  /// Where the log of a container begins: 1, or above the head that the name's last bearer had.
-  Result<Lsn> first_head(const std::string& database_id, const std::string& container_id) const;
+  /// The head that a new container begins with: 1, or above the head that the name's last bearer
+  /// had, and where this life of the store began.
+  Result<storage::Head> first_head(const std::string& database_id, UnixSeconds now,
+                                   const ContainerDefinition& definition) const;
 
   /// Numbers for a change that is being prepared; they count only when it commits.
   Counters next_counters() const;
@@ -219,8 +225,10 @@ class Catalog {
 
   std::mutex change_mutex_;  // One change at a time; look-ups don't wait for it.
   mutable std::shared_mutex state_mutex_;
-  State state_;        // Guarded by state_mutex_.
-  Counters counters_;  // Guarded by state_mutex_.
+  State state_;            // Guarded by state_mutex_.
+  Counters counters_;      // Guarded by state_mutex_.
+  storage::Life life_;     // Of the store as it was opened; never changes after open().
+  std::string life_text_;  // The same.
 
   std::mutex reclaim_mutex_;
   std::condition_variable reclaim_work_;

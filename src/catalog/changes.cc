@@ -113,19 +113,25 @@ OfferPtr Catalog::make_offer(Counters& counters, const Rid& owner,
                                              environment_.clock.unix_seconds()});
 }
 
-Result<Lsn> Catalog::first_head(const std::string& database_id,
-                                const std::string& container_id) const {
+Result<storage::Head> Catalog::first_head(const std::string& database_id, UnixSeconds now,
+                                          const ContainerDefinition& definition) const {
   std::string value;
-  switch (environment_.store.get(Family::Catalog, last_head_key(database_id, container_id), value,
-                                 storage::Tier::Disk)) {
+  Lsn lsn{1};
+  switch (environment_.store.get(Family::Catalog, last_head_key(database_id, definition.id()),
+                                 value, storage::Tier::Disk)) {
     case storage::Lookup::Found:
-      if (const auto last = parse_last_head(value)) return next(*last);
-      return Lsn{1};
+      if (const auto last = parse_last_head(value)) lsn = next(*last);
+      break;
     case storage::Lookup::Missing:
-      return Lsn{1};
+      break;
     default:
       return Error(ErrorCode::Unavailable, "the catalog could not be read from the disk");
   }
+  storage::Head head = initial_head(lsn, now, definition);
+  // A container of this name may have been made in a life that ended, and be lost: positions in it
+  // lie in the gap.
+  if (lsn < life_.first_lsn) head.resume_at(life_.first_lsn);
+  return head;
 }
 
 Result<DatabasePtr> Catalog::create_database(const std::string& id,
@@ -191,8 +197,7 @@ Result<ContainerPtr> Catalog::create_container(const Rid& database_rid,
                          1,
                          {},
                          {}};
-  ORRERY_TRY(const Lsn lsn, first_head(owner->id, stored.definition.id()));
-  const storage::Head head = initial_head(lsn, stored.ts, stored.definition);
+  ORRERY_TRY(const storage::Head head, first_head(owner->id, stored.ts, stored.definition));
 
   storage::Batch batch;
   std::vector<Range> ranges;

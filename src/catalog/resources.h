@@ -38,6 +38,9 @@ struct Container {
   std::string rid_text;
   std::string alt_content_path;  ///< dbs/d/colls/c, percent-encoded
   partition::Rules rules;
+  std::int64_t session_version = 0;  ///< in session tokens: see session_version()
+  /// Above the versions of `ranges` that an earlier life of the store has given out.
+  std::uint64_t map_version_base = 0;
 
   ETag etag() const { return ETag(version, ts); }
   std::string self() const {

@@ -226,6 +226,13 @@ void add_serve(CLI::App& app, int& exit_code) {
       ->capture_default_str();
   serve->add_flag("--ephemeral", config.ephemeral,
                   "Keep all data in a temporary directory and remove it at exit");
+  serve->add_flag(
+      "--new-life", config.new_life,
+      "The data was rolled back to an earlier state, as by a snapshot of the disk or the "
+      "machine: give positions above all earlier ones. For one start only");
+  serve->add_flag("--accept-loss", config.accepts_loss,
+                  "Go on without acknowledged writes that a damaged store no longer has, and say "
+                  "which. For one start only; restore a back-up instead if there is one");
   serve->add_option("--listen", options->listen, "Address and port; port 0 takes any free one")
       ->capture_default_str();
   serve->add_option(

@@ -8,7 +8,7 @@ namespace {
 const std::string kStars = "dbs/sky/colls/stars";
 
 TEST(SessionPosition, ReadsAndWritesBothForms) {
-  for (const std::string text : {"42", "-1#42", "3#42#1=40#7=41"}) {
+  for (const std::string text : {"42", "-1#42", "3#42#1=40#7=41", "9007199254740991#42"}) {
     const auto position = SessionPosition::parse(text);
     ASSERT_TRUE(position) << text;
     EXPECT_EQ(position->text(), text);
@@ -25,6 +25,14 @@ TEST(SessionPosition, NeverGoesBack) {
   EXPECT_EQ(position.text(), "1#42#1=45#2=41");
   position.advance(*SessionPosition::parse("2#40#1=30#3=5"));
   EXPECT_EQ(position.text(), "2#42#1=45#3=5") << "the newer version says which regions there are";
+}
+
+TEST(SessionPosition, TakesTheVersionOfALaterLifeOfTheServer) {
+  auto position = *SessionPosition::parse("6442450945#21");
+  position.advance(*SessionPosition::parse("10737418241#1876951040000000"));
+  EXPECT_EQ(position.text(), "10737418241#1876951040000000");
+  position.advance(*SessionPosition::parse("6442450945#22"));
+  EXPECT_EQ(position.text(), "10737418241#1876951040000000");
 }
 
 TEST(Sessions, RemembersTheLatestOfEachRange) {

@@ -82,7 +82,8 @@ Result<ContainerPage> read_container(Reader& reader, const storage::Snapshot& sn
     for (auto& part : from.within(range.epks)) {
       auto strand =
           std::make_unique<Strand>(snapshot, range, head, request, std::move(part), *work);
-      ORRERY_TRY(check_history(head, strand->request));
+      ORRERY_TRY(reader.check(head, strand->request));
+      if (!page.ended_life) page.ended_life = ended_life_of(head, strand->after);
       if (strand->after < head.lsn) {
         ORRERY_TRY(strand->source, reader.open(strand->ground, strand->request));
         ORRERY_TRY(strand->step, strand->source->next());
@@ -183,7 +184,7 @@ Result<ContainerLag> container_lag(Reader& reader, const storage::Snapshot& snap
       if (part.oldest_ts) {
         lag.sum.oldest_ts = std::min(lag.sum.oldest_ts.value_or(*part.oldest_ts), *part.oldest_ts);
       }
-      if (part.head > after) lag.lsns += part.head.value - after.value;
+      lag.sum.lsns += part.lsns;
       if (lag.heads.empty() || epks.min == range.epks.min) lag.heads.push_back(part.head);
     }
   }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,7 @@ struct ContainerPage {
   UnixSeconds last_ts = 0;
   bool caught_up = false;    ///< nothing is left above `position`; without items: answer 304
   bool below_merge = false;  ///< in some range where `_ts` is not monotone
+  std::optional<EndedLife> ended_life;  ///< of the first part whose position has one
 };
 
 /// Changes after `from` in the order of (`_ts`, range), each range's own order kept. Of the request
@@ -51,10 +53,9 @@ Result<ContainerTimePosition> find_container_time(Reader& reader, const storage:
 Result<ContainerTimePosition> find_container_heads(const storage::Snapshot& snapshot,
                                                    const std::vector<ContainerRange>& ranges);
 
-/// What lies above `from`, in all ranges; `lsns` is the sum of head - position.
+/// What lies above `from`, in all ranges.
 struct ContainerLag {
   Lag sum;
-  std::uint64_t lsns = 0;
   std::vector<Lsn> heads;
 };
 Result<ContainerLag> container_lag(Reader& reader, const storage::Snapshot& snapshot,

@@ -114,12 +114,21 @@ TEST_F(ContainerTest, APositionSurvivesSplitAndMerge) {
   const ContainerPage after_split = page_after(*before, std::nullopt);
   EXPECT_EQ(after_split.count, 6u + 1u);
   // As if one range had been three before: each entry is a filter.
-  const auto three = ContainerPosition::parse("\"c:=0;05=4;06=99;20=3\"");
+  const auto three = ContainerPosition::parse("\"c:=0;05=4;06=11;20=3\"");
   const ContainerPage after_merge = page_after(*three, std::nullopt);
   EXPECT_EQ(after_merge.count, 7u + 3u);
-  // Where all entries of a range are equally far they become one again; the one that is ahead
-  // stays.
-  EXPECT_EQ(after_merge.position.etag(), "\"c:=11;06=99;20=6\"");
+  // Where all entries of a range are equally far they become one again.
+  EXPECT_EQ(after_merge.position.etag(), "\"c:=11;20=6\"");
+}
+
+TEST_F(ContainerTest, APositionBeyondTheHeadOfOneRangeIsRefused) {
+  put("1", low_key);
+  const auto snapshot = home.store().snapshot();
+  ASSERT_TRUE(snapshot);
+  const auto from = ContainerPosition::parse("\"c:=2;06=3;20=1\"");
+  EXPECT_FALSE(read_container(reader, *snapshot, ranges, *from, request()));
+  EXPECT_FALSE(container_lag(reader, *snapshot, ranges, *from, request()));
+  EXPECT_EQ(reader.stats().positions_ahead, 2u);
 }
 
 TEST_F(ContainerTest, ATimeAndNowArePositionsInEachRange) {
@@ -146,7 +155,7 @@ TEST_F(ContainerTest, LagIsTheSumOfAllRanges) {
                                  *ContainerPosition::parse("\"c:=3;20=2\""), request());
   ASSERT_TRUE(lag);
   EXPECT_EQ(lag->sum.items, 3u + 4u);
-  EXPECT_EQ(lag->lsns, 3u + 4u);
+  EXPECT_EQ(lag->sum.lsns, 3u + 4u);
   EXPECT_EQ(lag->heads, (std::vector<Lsn>{Lsn{6}, Lsn{6}}));
 }
 

@@ -60,9 +60,21 @@ Error outside_retention(Lsn after, Lsn begin, std::string_view anew) {
                            begin.value, after.value, anew));
 }
 
+/// Nothing may be answered from there: the changes up to it would be hidden, once there are any.
+Error beyond_head(Lsn after, Lsn head) {
+  return Error(
+      ErrorCode::BadRequest,
+      fmt::format("The position in If-None-Match is beyond the end of this change feed: it names "
+                  "{}, but the last change has the position {}. It comes from another container, "
+                  "another range or another server. Begin anew: leave If-None-Match out for all "
+                  "documents, or send * for what comes from now on.",
+                  after.value, head.value));
+}
+
 }  // namespace
 
-Result<> check_history(const storage::Head& head, const PageRequest& request) {
+Result<> check_position(const storage::Head& head, const PageRequest& request) {
+  if (request.after > head.lsn) return beyond_head(request.after, head.lsn);
   if (request.mode == Mode::AllVersions) {
     if (head.keeping.history != Keeping::History::All) {
       return Error(ErrorCode::BadRequest,
@@ -89,6 +101,12 @@ Result<> check_history(const storage::Head& head, const PageRequest& request) {
     return outside_retention(request.after, begin, "without If-None-Match, from the beginning");
   }
   return {};
+}
+
+std::optional<EndedLife> ended_life_of(const storage::Head& head, Lsn after) {
+  const storage::LsnGap* gap = head.gap_around(after);
+  if (gap == nullptr) return std::nullopt;
+  return EndedLife{after, gap->ended};
 }
 
 std::optional<Lsn> began_at_of_next(const storage::Head& head, const PageRequest& request,

@@ -72,15 +72,16 @@ Result<Lag> Reader::lag(const partition::Partition& partition, const PageRequest
 Result<Lag> Reader::lag(const storage::Snapshot& snapshot, PartitionNumber partition,
                         const PageRequest& request) {
   ORRERY_TRY(const auto head, head_in(snapshot, partition));
-  ORRERY_TRY(check_history(head, request));
+  ORRERY_TRY(check(head, request));
   Lag lag;
   lag.head = head.lsn;
-  if (request.after >= head.lsn) return lag;
+  lag.lsns = head.lsns_above(request.after);
+  if (request.after == head.lsn) return lag;
   const RequestWork work(request);
   const Ground ground{snapshot, partition, head, *work};
   const bool latest_of_all = request.mode == Mode::Latest && !request.tombstones &&
                              request.scope.whole() && request.filter == nullptr;
-  if (latest_of_all && head.lsn.value - request.after.value > head.documents / kEntryAdvantage) {
+  if (latest_of_all && lag.lsns > head.documents / kEntryAdvantage) {
     ORRERY_TRY(count_entries(ground, request, lag));
     return lag;
   }

@@ -270,14 +270,14 @@ Result<std::unique_ptr<Source>> latest_source(const Ground& ground, const PageRe
   auto log =
       std::make_unique<LogSource>(ground, after, passes, std::move(map), Snapshot::Access::Scan);
   const auto bounds = request.scope.whole() ? std::nullopt : entry_bounds(ground, request);
-  const std::uint64_t lsns = ground.head.lsn.value - after.value;
+  const std::uint64_t lsns = ground.head.lsns_above(after);
   if (!bounds || lsns <= kShortLog) return log;
 
   // The log costs what lies between the position and as many of the scope's documents as fill a
   // page; the entries cost all of theirs.
   const auto documents = static_cast<double>(ground.head.documents);
   const double versions_per_lsn =
-      std::max(1.0, documents / static_cast<double>(ground.head.lsn.value));
+      std::max(1.0, documents / static_cast<double>(ground.head.lsns_above(Lsn{}) + 1));
   double log_rest = static_cast<double>(lsns) * versions_per_lsn;
   if (mapped) log_rest = std::min(log_rest, documents);
   const auto page = static_cast<double>(page_items);

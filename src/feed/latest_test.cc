@@ -9,12 +9,15 @@
 #include <set>
 #include <thread>
 
+#include <gmock/gmock.h>
+
 #include "base/test_work_clock.h"
 #include "feed/test_feed.h"
 
 namespace orrery::feed {
 namespace {
 
+using ::testing::HasSubstr;
 using ::testing::Test;
 using Ids = std::vector<std::string>;
 
@@ -60,13 +63,12 @@ TEST_F(LatestTest, DeletesAreNotShownButPassed) {
   EXPECT_EQ(page.position, head);
 }
 
-TEST_F(LatestTest, APositionAheadOfTheHeadIsEchoed) {
+TEST_F(LatestTest, APositionBeyondTheHeadIsRefusedAndNotAnsweredFromMemory) {
   create("a");
-  const Page page = read(Lsn{1000});
-  EXPECT_TRUE(page.caught_up);
-  EXPECT_EQ(page.position, Lsn{1000});
-  EXPECT_EQ(page.head, Lsn{2});
-  EXPECT_EQ(reader.stats().positions_ahead, 1u);
+  EXPECT_FALSE(reader.caught_up(*part, request(Lsn{3})));
+  EXPECT_THAT(error_of(request(Lsn{3})), HasSubstr("beyond the end of this change feed"));
+  EXPECT_FALSE(reader.lag(*part, request(Lsn{1000})).has_value());
+  EXPECT_EQ(reader.stats().positions_ahead, 2u);
 }
 
 TEST_F(LatestTest, AReaderAtTheHeadIsAnsweredFromMemory) {
@@ -594,12 +596,20 @@ TEST_P(ModelTest, EveryPageIsWhatTheRulesSay) {
     ASSERT_EQ(write(writes).value, lsn);
     model = std::move(changed);
   };
+  std::vector<Lsn> heads{part->head()};
   for (int round = 0; round < 400; ++round) {
+    if (round % 150 == 100) {
+      begin_life();
+      heads.push_back(part->head());
+    }
     write_some();
+    heads.push_back(part->head());
     if (round % 50 == 17) {
       ASSERT_TRUE(live_maps.build(part->number()));
     }
-    PageRequest asked = request(Lsn{random() % (part->head().value + 3)});
+    // Any position up to the head is good, also between those that were given out.
+    const Lsn near{heads[random() % heads.size()].value - 1 + random() % 3};
+    PageRequest asked = request(std::min(near, part->head()));
     asked.count_max = 1 + random() % 8;
     std::optional<std::string> key;
     if (random() % 2 == 0) {

@@ -88,6 +88,13 @@ struct PageGroup {
   std::size_t count = 0;
 };
 
+/// A reader's position was given out by a life of the store that ended, and its change is not here:
+/// the reader may have seen changes that the store has lost.
+struct EndedLife {
+  Lsn position;
+  Lsn ended;  ///< up to here the changes of that life are here
+};
+
 struct Page {
   std::string text;  ///< the items, separated by commas, after what was in it before
   std::size_t count = 0;
@@ -103,6 +110,7 @@ struct Page {
   /// Up to this LSN `_ts` is not monotone: two logs were merged there. 0: never.
   Lsn merged_at;
   std::vector<PageGroup> groups;  ///< when they were asked for
+  std::optional<EndedLife> ended_life;
 };
 
 }  // namespace orrery::feed

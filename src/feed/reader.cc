@@ -35,8 +35,8 @@ std::uint64_t likely_items(const storage::Head& head, const PageRequest& request
 
 void reserve(std::string& text, const storage::Head& head, const PageRequest& request) {
   if (!request.scope.whole() || request.mode == Mode::AllVersions) return;
-  const std::uint64_t lsns = head.lsn.value - request.after.value;
-  const std::uint64_t per_lsn = head.documents / head.lsn.value + 1;
+  const std::uint64_t lsns = head.lsns_above(request.after);
+  const std::uint64_t per_lsn = head.documents / (head.lsns_above(Lsn{}) + 1) + 1;
   const std::uint64_t left = std::min(head.documents, lsns * per_lsn);
   const std::uint64_t each = average_size(head) + (request.wrapped ? kWrappedSurplus : 0);
   const std::uint64_t bytes =
@@ -63,8 +63,7 @@ std::optional<Page> Reader::caught_up(const partition::Partition& partition,
                                       const PageRequest& request) {
   // What is published has been committed: this is the answer as of a moment ago, at the latest.
   const Lsn head = partition.head();
-  if (request.after < head) return std::nullopt;
-  if (request.after > head) stats_.positions_ahead.fetch_add(1, std::memory_order_relaxed);
+  if (request.after != head) return std::nullopt;
   Page page;
   page.head = head;
   page.position = request.after;
@@ -81,6 +80,11 @@ Result<storage::Snapshot> Reader::snapshot_of(const partition::Partition& partit
                  "split or merged. Read the ranges again.");
   }
   return snapshot;
+}
+
+Result<> Reader::check(const storage::Head& head, const PageRequest& request) {
+  if (request.after > head.lsn) stats_.positions_ahead.fetch_add(1, std::memory_order_relaxed);
+  return check_position(head, request);
 }
 
 Result<std::unique_ptr<Source>> Reader::open(const Ground& ground, const PageRequest& request) {
@@ -101,13 +105,13 @@ Result<Page> Reader::read(const storage::Snapshot& snapshot, PartitionNumber par
   // Head and contents are of one snapshot. A head that was read later would let the reader skip
   // what was committed in between.
   ORRERY_TRY(const auto head, head_in(snapshot, partition));
-  ORRERY_TRY(check_history(head, request));
+  ORRERY_TRY(check(head, request));
   stats_.pages.fetch_add(1, std::memory_order_relaxed);
   Page page;
   page.head = head.lsn;
   page.merged_at = head.merged_at;
-  if (request.after >= head.lsn) {
-    if (request.after > head.lsn) stats_.positions_ahead.fetch_add(1, std::memory_order_relaxed);
+  page.ended_life = ended_life_of(head, request.after);
+  if (request.after == head.lsn) {
     page.text = std::move(text);
     page.position = request.after;
     page.caught_up = true;

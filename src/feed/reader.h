@@ -29,6 +29,7 @@ struct Lag {
   std::uint64_t items = 0;
   std::uint64_t bytes = 0;               ///< of their texts
   std::optional<UnixSeconds> oldest_ts;  ///< of the first of them
+  std::uint64_t lsns = 0;                ///< transactions of the range, also of others than these
   Lsn head;
 };
 
@@ -36,7 +37,7 @@ struct Lag {
 struct ReaderStats {
   std::atomic<std::uint64_t> pages{0};
   std::atomic<std::uint64_t> items{0};
-  std::atomic<std::uint64_t> positions_ahead{0};  ///< etags above the head: CF-127
+  std::atomic<std::uint64_t> positions_ahead{0};  ///< refused: they were beyond the head
 };
 
 struct Ground;
@@ -48,11 +49,13 @@ class Reader {
   Reader(storage::Store& store, LiveMaps& live_maps) : store_(store), live_maps_(live_maps) {}
 
   /// The answer to a reader that is at the head: known from memory, without looking at the store.
-  /// Nothing when there is something to read. Never blocks.
+  /// Nothing when there is something to read, or when the position is beyond the head: a snapshot
+  /// may have a head that is not published yet. Never blocks.
   std::optional<Page> caught_up(const partition::Partition& partition, const PageRequest& request);
 
   /// A page, from a snapshot of its own. `text` is what the items are appended to. Blocks.
-  /// BadRequest when the position lies before where the history that is asked for begins; RangeGone
+  /// BadRequest when the position lies before where the history that is asked for begins, or beyond
+  /// the head; RangeGone
   /// when others have taken the partition's place; Unavailable on an I/O error; what the request's
   /// filter fails with.
   Result<Page> read(const partition::Partition& partition, const PageRequest& request,
@@ -73,6 +76,9 @@ class Reader {
   Result<Lag> lag(const partition::Partition& partition, const PageRequest& request);
   Result<Lag> lag(const storage::Snapshot& snapshot, PartitionNumber partition,
                   const PageRequest& request);
+
+  /// Whether the request may be served by a partition with that head. Errors as read().
+  Result<> check(const storage::Head& head, const PageRequest& request);
 
   /// The source of a request above its `after`. For those who merge several.
   Result<std::unique_ptr<Source>> open(const Ground& ground, const PageRequest& request);

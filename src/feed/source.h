@@ -193,9 +193,13 @@ class MergedSource final : public Source {
 /// The head of a partition in a snapshot. Unavailable when it cannot be read.
 Result<storage::Head> head_in(const storage::Snapshot& snapshot, PartitionNumber partition);
 
-/// Whether the request may be served from what the partition keeps. BadRequest, with the texts that
-/// clients look for, when it does not keep it, or not any more.
-Result<> check_history(const storage::Head& head, const PageRequest& request);
+/// Whether the request may be served from what the partition has. BadRequest, with the texts that
+/// clients look for, when it does not keep what is asked for, or not any more, and when the
+/// position is beyond the head.
+Result<> check_position(const storage::Head& head, const PageRequest& request);
+
+/// Whether a life of the store gave the request's position out that ended before it.
+std::optional<EndedLife> ended_life_of(const storage::Head& head, Lsn after);
 
 /// PageRequest::began_at for a reader that goes on from `position`, if it needs one.
 std::optional<Lsn> began_at_of_next(const storage::Head& head, const PageRequest& request,

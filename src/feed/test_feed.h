@@ -21,6 +21,7 @@
 #include "protocol/epk.h"
 #include "protocol/partition_key.h"
 #include "protocol/resource_body.h"
+#include "storage/life.h"
 #include "storage/records.h"
 #include "storage/test_store.h"
 
@@ -104,6 +105,19 @@ class FeedTest : public testing::Test {
     partition::Transaction transaction;
     transaction.keep = keeping;
     EXPECT_TRUE(loop.submit(part, std::move(transaction)).get().has_value());
+  }
+
+  /// As if the store had been put back from a copy that was made now.
+  void begin_life() {
+    const auto life = storage::begin_life(home.store(), home.clock().unix_seconds());
+    ASSERT_TRUE(life.has_value()) << life.error().message();
+    std::string value;
+    ASSERT_EQ(home.store().get(storage::Family::Heads, storage::partition_prefix(part->number()),
+                               value, storage::Tier::Disk),
+              storage::Lookup::Found);
+    part =
+        std::make_shared<partition::Partition>(home.environment(), part->number(), RangeId{0},
+                                               test_container_rid(), *storage::Head::parse(value));
   }
 
   PageRequest request(Lsn after = {}) const {

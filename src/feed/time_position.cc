@@ -73,7 +73,7 @@ Result<TimePosition> Reader::find_time(const storage::Snapshot& snapshot, Partit
   PageRequest request = asked;
   request.after = Lsn{};
   request.newer_than = time;
-  ORRERY_TRY(check_history(head, request));
+  ORRERY_TRY(check_position(head, request));
   if (time >= head.ts) return found;
 
   const RequestWork work(request);
@@ -93,7 +93,7 @@ Result<TimePosition> Reader::find_time(const storage::Snapshot& snapshot, Partit
   const auto settled = [&]() -> Result<TimePosition> {
     if (found.found && request.tombstones) {
       request.after = found.position;
-      ORRERY_TRY(check_history(head, request));
+      ORRERY_TRY(check_position(head, request));
     }
     return found;
   };

@@ -212,6 +212,10 @@ inline constexpr HeaderName kPendingItems = "x-orrery-pending-items";
 inline constexpr HeaderName kPendingBytes = "x-orrery-pending-bytes";
 inline constexpr HeaderName kPendingLsn = "x-orrery-pending-lsn";
 inline constexpr HeaderName kOldestPendingTs = "x-orrery-oldest-pending-ts";
+/// The life of the store: number and id. A new one begins when its data was put back from a copy.
+inline constexpr HeaderName kLife = "x-orrery-life";
+/// Of a page that is asked for from a position of a life that ended.
+inline constexpr HeaderName kFeedWarning = "x-orrery-feed-warning";
 inline constexpr HeaderName kPreferenceApplied = "preference-applied";
 inline constexpr HeaderName kLastEventId = "last-event-id";
 

@@ -36,11 +36,17 @@ std::string_view take_until(std::string_view& text, char separator, bool& found)
   return head;
 }
 
+struct Value {
+  std::int64_t version = kSessionVersionUnknown;
+  std::int64_t lsn = 0;
+};
+
 /// `lsn` or `version#lsn[#region=lsn]…`
-std::optional<std::int64_t> parse_value(std::string_view value) {
+std::optional<Value> parse_value(std::string_view value) {
   bool more = false;
   const auto first = parse_integer<std::int64_t>(take_until(value, '#', more));
-  if (!first || !more) return first;
+  if (!first) return std::nullopt;
+  if (!more) return Value{.lsn = *first};
 
   const auto lsn = parse_integer<std::int64_t>(take_until(value, '#', more));
   if (!lsn) return std::nullopt;
@@ -53,7 +59,7 @@ std::optional<std::int64_t> parse_value(std::string_view value) {
       return std::nullopt;
     }
   }
-  return lsn;
+  return Value{*first, *lsn};
 }
 
 bool is_number(std::string_view text) {
@@ -83,27 +89,36 @@ Result<std::vector<SessionEntry>> parse_session_token(std::string_view header) {
     std::string_view value = entry;
     bool has_value = false;
     const std::string_view id = take_until(value, ':', has_value);
-    const auto lsn = parse_value(value);
-    if (!has_value || id.empty() || !lsn) return malformed(entry);
+    const auto parsed = parse_value(value);
+    if (!has_value || id.empty() || !parsed) return malformed(entry);
 
     // A range that cannot be one of ours is as unknown as one that no longer exists.
     const auto range = is_number(id) ? parse_integer<std::uint32_t>(id) : std::nullopt;
     if (!range) continue;
     // Clients start from -1, which every range has reached.
-    entries.push_back(
-        {RangeId{*range}, Lsn{static_cast<std::uint64_t>(std::max<std::int64_t>(*lsn, 0))}});
+    const auto lsn = static_cast<std::uint64_t>(std::max<std::int64_t>(parsed->lsn, 0));
+    entries.push_back({RangeId{*range}, Lsn{lsn}, parsed->version});
   }
   return entries;
 }
 
-void append_session_entry(std::string& out, SessionTokenForm form, RangeId range, Lsn lsn) {
-  std::array<char, 10 + 4 + 20> text;
+std::int64_t session_version(std::uint64_t life, const Rid& container) {
+  constexpr std::uint64_t kLivesMax = std::uint64_t{1} << 21;
+  std::uint64_t number = 0;
+  for (const std::uint8_t byte : container.container_part()) number = number << 8 | byte;
+  return static_cast<std::int64_t>(life % kLivesMax << 32 | number);
+}
+
+void append_session_entry(std::string& out, SessionTokenForm form, std::int64_t version,
+                          RangeId range, Lsn lsn) {
+  std::array<char, 10 + 1 + 20 + 1 + 20> text;
   char* const end = text.data() + text.size();
   char* at = std::to_chars(text.data(), end, range.value).ptr;
   *at++ = ':';
   if (form == SessionTokenForm::Vector) {
-    // Version -1 and no regions, always: clients throw on equal versions with different regions.
-    for (char c : std::string_view("-1#")) *at++ = c;
+    // No regions, always: clients throw on equal versions with different regions.
+    at = std::to_chars(at, end, version).ptr;
+    *at++ = '#';
   }
   at = std::to_chars(at, end, lsn.value).ptr;
   out.append(text.data(), at);

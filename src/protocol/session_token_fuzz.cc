@@ -18,7 +18,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     std::string text;
     for (const SessionEntry& entry : *entries) {
       if (!text.empty()) text += ',';
-      append_session_entry(text, form, entry.range, entry.lsn);
+      append_session_entry(text, form, entry.version, entry.range, entry.lsn);
     }
     const auto again = parse_session_token(text);
     ORRERY_ASSERT(again.has_value());

@@ -9,11 +9,14 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-SessionEntry entry(std::uint32_t range, std::uint64_t lsn) { return {RangeId{range}, Lsn{lsn}}; }
+SessionEntry entry(std::uint32_t range, std::uint64_t lsn, std::int64_t version = -1) {
+  return {RangeId{range}, Lsn{lsn}, version};
+}
 
-std::string written(SessionTokenForm form, std::uint32_t range, std::uint64_t lsn) {
+std::string written(SessionTokenForm form, std::uint32_t range, std::uint64_t lsn,
+                    std::int64_t version = -1) {
   std::string out;
-  append_session_entry(out, form, RangeId{range}, Lsn{lsn});
+  append_session_entry(out, form, version, RangeId{range}, Lsn{lsn});
   return out;
 }
 
@@ -32,12 +35,26 @@ TEST(SessionToken, IsWrittenInTheFormOfTheVersion) {
   EXPECT_EQ(written(SessionTokenForm::Vector, 0, 42), "0:-1#42");
   EXPECT_EQ(written(SessionTokenForm::Vector, 4294967295, 18446744073709551615u),
             "4294967295:-1#18446744073709551615");
+  EXPECT_EQ(written(SessionTokenForm::Vector, 7, 42, 6'442'450'945), "7:6442450945#42");
+  EXPECT_EQ(written(SessionTokenForm::Simple, 7, 42, 6'442'450'945), "7:42");
+  EXPECT_EQ(written(SessionTokenForm::Vector, 4294967295, 18446744073709551615u, INT64_MIN),
+            "4294967295:-9223372036854775808#18446744073709551615");
+}
+
+TEST(SessionToken, TheVersionTellsContainersAndLivesApartAndRisesWithTheLife) {
+  const Rid one = Rid::container({0, 0, 0, 1}, {0x80, 0, 0, 1});
+  const Rid other = Rid::container({0, 0, 0, 1}, {0x80, 0, 0, 2});
+  const Rid last = Rid::container({0, 0, 0, 1}, {0xFF, 0xFF, 0xFF, 0xFF});
+  EXPECT_EQ(session_version(1, one), 0x1'8000'0001);
+  EXPECT_NE(session_version(1, one), session_version(1, other));
+  EXPECT_GT(session_version(2, one), session_version(1, last));
+  EXPECT_LT(session_version((1 << 21) - 1, last), std::int64_t{1} << 53);
 }
 
 TEST(SessionToken, IsReadInBothForms) {
   EXPECT_THAT(*parse_session_token("0:42"), ElementsAre(entry(0, 42)));
   EXPECT_THAT(*parse_session_token("0:-1#42"), ElementsAre(entry(0, 42)));
-  EXPECT_THAT(*parse_session_token("3:7#42#1=40#2=41"), ElementsAre(entry(3, 42)));
+  EXPECT_THAT(*parse_session_token("3:7#42#1=40#2=41"), ElementsAre(entry(3, 42, 7)));
   EXPECT_THAT(*parse_session_token("0:42,1:-1#7, 2:9"),
               ElementsAre(entry(0, 42), entry(1, 7), entry(2, 9)));
 }

@@ -17,6 +17,10 @@ namespace orrery::server {
 struct Config {
   std::filesystem::path data_directory = "orrery-data";
   bool ephemeral = false;  ///< in a temporary directory that is removed at exit
+  /// The data was put back from a copy in a way that cannot be seen: see storage/life.h.
+  bool new_life = false;
+  /// Acknowledged writes that a damaged store no longer has are given up, instead of refusing it.
+  bool accepts_loss = false;
 
   std::string listen_address = "127.0.0.1";
   std::uint16_t listen_port = 8081;

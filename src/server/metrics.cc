@@ -108,8 +108,8 @@ std::string metrics_text(const MetricsSources& sources) {
                    number(sources.feed.items));
   families.counter(
       "orrery_feed_positions_ahead_total",
-      "Requests with an etag above the head of their range: it was taken elsewhere, or "
-      "the data was restored from a backup.",
+      "Requests that were refused because their etag is beyond the head of their range: it was "
+      "taken elsewhere.",
       number(sources.feed.positions_ahead));
   families.counter("orrery_feed_live_maps_made_total",
                    "Times that the live versions of a log were mapped, to jump over dead ones.",

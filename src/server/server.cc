@@ -38,6 +38,7 @@
 #include "server/data_directory.h"
 #include "server/machine_limits.h"
 #include "server/metrics.h"
+#include "storage/life_mark.h"
 #include "storage/store.h"
 
 namespace orrery::server {
@@ -113,18 +114,62 @@ Result<std::string> checked_endpoint(std::string endpoint) {
   return endpoint;
 }
 
-/// The store. When acknowledged writes are missing, the refusal names the ranges that they were in.
-Result<std::unique_ptr<storage::Store>> open_store(const storage::StoreOptions& options) {
-  storage::Loss loss;
-  auto store = storage::Store::open(options, &loss);
-  if (store || !loss.is_acceptable) return store;
-  std::string message = store.error().message() + ". Lost are, as far as it can be known:";
+/// What an accepted or refused loss takes away, a line for each range, as far as it can be known.
+std::vector<std::string> describe_loss(const storage::StoreOptions& options,
+                                       const storage::Loss& loss) {
+  if (!loss.is_acceptable) return {};
   const auto remains = storage::Store::open_remains(options);
-  if (!remains) return store;
-  const auto lines = catalog::describe_loss(**remains, loss);
-  if (!lines) return store;
-  for (const std::string& line : *lines) message += "\n  " + line;
-  return Error(store.error().code(), std::move(message));
+  if (!remains) return {};
+  return catalog::describe_loss(**remains, loss).value_or(std::vector<std::string>());
+}
+
+Error with_lines(const Error& refusal, const std::vector<std::string>& lines) {
+  if (lines.empty()) return refusal;
+  std::string message = refusal.message() + ". Lost are, as far as it can be known:";
+  for (const std::string& line : lines) message += "\n  " + line;
+  return Error(refusal.code(), std::move(message));
+}
+
+void tell_of_new_life(const Config& config, const storage::LivingStore& living) {
+  const std::string_view reason = !living.loss.is_empty() ? "acknowledged writes are lost"
+                                  : config.new_life
+                                      ? "--new-life was given"
+                                      : "the data directory was copied or put back from a copy";
+  diagnostics::warning(
+      "{}: a new life of the data begins, life {}. Change feeds go on above all positions that "
+      "were ever given out, so consumers see everything that is new, wherever they are; what they "
+      "read of the former life may differ from what is here. Nothing has to be done",
+      reason, living.life.text());
+}
+
+/// The store, in a new life if its directory is a copy. When acknowledged writes are missing, it is
+/// refused, and the refusal names the ranges that they were in, unless the configuration accepts
+/// that.
+Result<std::unique_ptr<storage::Store>> open_store(storage::StoreOptions options,
+                                                   const Config& config) {
+  const UnixSeconds now = SystemClock().unix_seconds();
+  if (config.ephemeral) {
+    // One that is removed at exit is never copied back.
+    ORRERY_TRY(auto store, storage::Store::open(std::move(options)));
+    ORRERY_TRY(storage::open_life(*store, now));
+    return store;
+  }
+  storage::Loss loss;
+  auto living = storage::open_living(options, config.new_life, now, &loss);
+  if (!living) {
+    const auto lines = describe_loss(options, loss);
+    if (!config.accepts_loss) return with_lines(living.error(), lines);
+    options.accepts_loss = true;
+    living = storage::open_living(options, config.new_life, now);
+    if (!living) return living.error();
+    if (!living->loss.is_empty()) {
+      diagnostics::warning("{}. It is accepted that acknowledged writes are gone",
+                           living->loss.damage);
+      for (const std::string& line : lines) diagnostics::warning("lost: {}", line);
+    }
+  }
+  if (living->has_begun) tell_of_new_life(config, *living);
+  return std::move(living->store);
 }
 
 class ServerImpl final : public Server {
@@ -363,7 +408,7 @@ Result<std::unique_ptr<Server>> Server::open(const Config& given) {
   options.directory = directory->path();
   options.durability = config.durability;
   options.cache_bytes = config.cache_bytes;
-  ORRERY_TRY(auto store, open_store(options));
+  ORRERY_TRY(auto store, open_store(std::move(options), config));
   if (config.durability == storage::Durability::Relaxed) {
     diagnostics::warning(
         "durability is relaxed: writes are acknowledged before they are on the disk, "

@@ -104,20 +104,28 @@ Result<> mark_directory(const std::filesystem::path& directory, const Store& sto
   });
 }
 
-Result<LivingStore> open_living(StoreOptions options, bool new_life, UnixSeconds now) {
+Result<LivingStore> open_living(StoreOptions options, bool new_life, UnixSeconds now,
+                                Loss* refused_loss) {
   const auto directory = options.directory;
   const Mark mark = read_mark(directory);
   if (mark.origin == Origin::Copied) ORRERY_TRY(mark_as_copied(directory));
   LivingStore living;
-  ORRERY_TRY(living.store, Store::open(std::move(options)));
+  auto opened = Store::open(std::move(options), &living.loss);
+  if (!opened) {
+    if (refused_loss != nullptr) *refused_loss = std::move(living.loss);
+    return opened.error();
+  }
+  living.store = std::move(*opened);
   ORRERY_TRY(const auto known, find_life(*living.store));
   // A store that knows its life was marked: without its mark, or with that of another life, it is
   // part of a copy, or the server stopped between the two writes of the last new life.
   const bool is_elsewhere = known && known->text() != mark.life;
-  living.has_begun = new_life || mark.origin == Origin::Copied || is_elsewhere;
+  living.has_begun =
+      new_life || mark.origin == Origin::Copied || is_elsewhere || !living.loss.is_empty();
   ORRERY_TRY(living.life,
              living.has_begun ? begin_life(*living.store, now) : open_life(*living.store, now));
   ORRERY_TRY(mark_directory(directory, *living.store, living.life));
+  if (!living.loss.is_empty()) ORRERY_TRY(living.store->settle_loss());
   return living;
 }
 

@@ -18,6 +18,7 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "storage/life.h"
+#include "storage/loss.h"
 #include "storage/store.h"
 
 namespace orrery::storage {
@@ -44,11 +45,14 @@ Result<> mark_directory(const std::filesystem::path& directory, const Store& sto
 struct LivingStore {
   std::unique_ptr<Store> store;
   Life life;
-  bool has_begun = false;  ///< a new life, because the directory is a copy or it was asked for
+  bool has_begun = false;  ///< a new life: a copy, a loss that was accepted, or it was asked for
+  Loss loss;               ///< that was accepted
 };
 
-/// Opens the store. Begins a new life when the directory is a copy of the one that was marked, and
-/// when `new_life` asks for one. Blocks. Errors as Store::open.
-Result<LivingStore> open_living(StoreOptions options, bool new_life, UnixSeconds now);
+/// Opens the store. Begins a new life when the directory is a copy of the one that was marked, when
+/// acknowledged writes are lost and the options accept that, and when `new_life` asks for one.
+/// Blocks. Errors as Store::open, which tells `refused_loss` what is missing.
+Result<LivingStore> open_living(StoreOptions options, bool new_life, UnixSeconds now,
+                                Loss* refused_loss = nullptr);
 
 }  // namespace orrery::storage

@@ -247,8 +247,7 @@ def test_cf_205_a_restart_keeps_history(server, tmp_path):
 
 def test_cf_202_a_false_position_is_no_position(history):
     history.fill(1)
-    ahead = cf.read(history, 1000, headers=cf.ALL_VERSIONS).expect(304)
-    assert ahead["etag"] == '"1000"'
+    cf.read(history, 1000, headers=cf.ALL_VERSIONS).expect(400, text="beyond the end of this change feed")
     document = history.read("0").expect(200).json
     cf.read(history, document["_etag"], headers=cf.ALL_VERSIONS).expect(400, text="Change feed token format is invalid")
 

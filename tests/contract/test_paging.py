@@ -190,7 +190,7 @@ def test_read_all_is_served_as_a_read_feed(container, text):
     documents = container.fill(3)
     page = container.client.post(container.docs, {"query": text}, wire.QUERY).expect(200)
     assert page.json == {"_rid": container.rid, "Documents": documents, "_count": 3}
-    assert page["x-ms-item-count"] == "3" and page[wire.SESSION] == "0:-1#4"
+    assert page["x-ms-item-count"] == "3" and wire.unversioned(page[wire.SESSION]) == "0:-1#4"
     assert page[CONTINUATION] is None
 
 

@@ -1,6 +1,9 @@
 """Consistency levels and session tokens."""
+import re
+
 import pytest
 
+import change_feed as cf
 import wire
 from wire import SESSION
 
@@ -30,21 +33,21 @@ def test_level_is_ignored_on_writes(container, level):
 # ── Tokens that the server sends; their form by version is in test_versions.py ────────────────
 
 def test_new_range_is_at_1_and_each_write_adds_exactly_1(container):
-    assert container.read("x").expect(404)[SESSION] == "0:-1#1"
-    assert container.feed().expect(200)[SESSION] == "0:-1#1"
+    assert wire.unversioned(container.read("x").expect(404)[SESSION]) == "0:-1#1"
+    assert wire.unversioned(container.feed().expect(200)[SESSION]) == "0:-1#1"
     for n, call in enumerate([lambda: container.create(DOCUMENT).expect(201), lambda: container.replace("x", DOCUMENT).expect(200),
                               lambda: container.upsert(DOCUMENT).expect(200), lambda: container.delete("x").expect(204),
                               lambda: container.upsert(DOCUMENT).expect(201)]):
         response = call()
-        assert response[SESSION] == f"0:-1#{n + 2}"
+        assert wire.unversioned(response[SESSION]) == f"0:-1#{n + 2}"
         assert response["lsn"] == response["x-ms-item-lsn"] == str(n + 2)
 
 
 def test_reads_report_the_head_and_do_not_move_it(container):
     container.fill(3)
     for _ in range(2):
-        assert container.read("0").expect(200)[SESSION] == "0:-1#4"
-        assert container.feed().expect(200)[SESSION] == "0:-1#4"
+        assert wire.unversioned(container.read("0").expect(200)[SESSION]) == "0:-1#4"
+        assert wire.unversioned(container.feed().expect(200)[SESSION]) == "0:-1#4"
 
 
 def test_refused_writes_do_not_move_the_head(container):
@@ -54,7 +57,7 @@ def test_refused_writes_do_not_move_the_head(container):
     container.delete("none").expect(404)
     container.create({"id": "", "pk": "a"}).expect(400)
     container.create(DOCUMENT, ["b"]).expect(400, 1001)
-    assert container.read("x").expect(200)[SESSION] == "0:-1#2"
+    assert wire.unversioned(container.read("x").expect(200)[SESSION]) == "0:-1#2"
 
 
 def test_each_range_counts_alone(db):
@@ -63,9 +66,9 @@ def test_each_range_counts_alone(db):
     for n in range(30):
         response = container.create({"id": "x", "pk": n}).expect(201)
         heads[response[wire.RANGE_ID]] += 1
-        assert response[SESSION] == f"{response[wire.RANGE_ID]}:-1#{heads[response[wire.RANGE_ID]]}"
+        assert wire.unversioned(response[SESSION]) == f"{response[wire.RANGE_ID]}:-1#{heads[response[wire.RANGE_ID]]}"
     whole = container.feed({wire.MAX_ITEMS: "-1"}).expect(200)
-    assert sorted(whole[SESSION].split(",")) == sorted(f"{each}:-1#{head}" for each, head in heads.items())
+    assert sorted(wire.unversioned(whole[SESSION]).split(",")) == sorted(f"{each}:-1#{head}" for each, head in heads.items())
 
 
 def test_feed_over_several_ranges_has_the_simple_form_for_old_clients(db):
@@ -128,6 +131,30 @@ def test_token_of_another_range_does_not_count(db):
     container.read("x", headers={SESSION: f"{mine}:-1#1000"}).expect(404, 1002)
 
 
+def test_token_of_another_container_does_not_count(db, container):
+    """Newer Python clients send one: after writes with minimal answers they do not know whose it is."""
+    other = db.create_container()
+    other.fill(20)
+    foreign = other.read("0").expect(200)[SESSION]
+    minimal = container.create(DOCUMENT, headers={"Prefer": "return=minimal", SESSION: foreign}).expect(201)
+    assert not minimal.body and minimal[SESSION] != foreign
+    for token in (foreign, f"{minimal[SESSION]},{foreign}", foreign.replace("#21", "#999999")):
+        container.read("x", headers={SESSION: token}).expect(200)
+        container.feed({SESSION: token}).expect(200)
+        cf.read(container, headers={SESSION: token}).expect(200)
+    # Without a version nobody can tell whose it is.
+    for token in ("0:21", "0:-1#21"):
+        container.read("x", headers={SESSION: token}).expect(404, 1002)
+
+
+def test_every_container_has_a_version_of_its_own_that_javascript_can_read(db, container):
+    tokens = [each.read("x").expect(404)[SESSION] for each in (container, db.create_container(), container)]
+    versions = [int(re.fullmatch(r"0:(\d+)#1", token)[1]) for token in tokens]
+    assert versions[0] == versions[2] != versions[1] and max(versions) < 2**53
+    future = tokens[0].replace("#1", "#2")
+    container.read("x", headers={SESSION: future}).expect(404, 1002)
+
+
 def test_every_write_is_read_by_its_own_token(container):
     for n in range(20):
         token = container.upsert(DOCUMENT | {"n": n}).expect((200, 201))[SESSION]
@@ -143,7 +170,7 @@ def test_head_never_goes_back_over_a_restart(server, tmp_path):
     client.disconnect()
     first.stop()
     client.endpoint = server("--data-dir", tmp_path / "data").endpoint
-    assert container.read("0").expect(200)[SESSION] == "0:-1#5"
+    assert wire.unversioned(container.read("0").expect(200)[SESSION]) == "0:-1#5"
     created = container.create({"id": "new", "pk": "a"}).expect(201)
-    assert created[SESSION] == "0:-1#6"
+    assert wire.unversioned(created[SESSION]) == "0:-1#6"
     assert int.from_bytes(wire.rid_bytes(created.json["_rid"])[8:], "little") == 4

@@ -489,6 +489,11 @@ class Container(Resource):
 
 # ── Waiting ─────────────────────────────────────────────────────────────────────────────────────────
 
+def unversioned(token):
+    """A session token with -1 as its version, which otherwise names the container and the life of the store."""
+    return re.sub(r":\d+#", ":-1#", token)
+
+
 def wait_until(condition, seconds=10.0, what="the condition"):
     """Polls; returns what the condition returned as soon as that is true."""
     deadline = time.monotonic() + seconds

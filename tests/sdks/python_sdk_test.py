@@ -307,9 +307,9 @@ class SdkTest:
         session = connect(self.endpoint)
         for n in range(20):
             session.CreateItem(link, {"id": str(n), "pk": n})
-            self.assertRegex(session.last_response_headers["x-ms-session-token"], r"^\d+:-1#\d+$")
+            self.assertRegex(session.last_response_headers["x-ms-session-token"], r"^\d+:\d+#\d+$")
             self.assertEqual(session.ReadItem(f"{link}/docs/{n}", {"partitionKey": n})["pk"], n)
-        self.assertRegex(session.session.get_session_token(quote(link)), r"^\d+:-1#\d+(,\d+:-1#\d+)+$")
+        self.assertRegex(session.session.get_session_token(quote(link)), r"^\d+:\d+#\d+(,\d+:\d+#\d+)+$")
         self.assertEqual(len(list(session.ReadItems(link))), 20)
 
     def test_session_survives_a_container_made_anew(self):
