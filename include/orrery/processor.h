@@ -226,6 +226,12 @@ using Handler = std::function<Outcome(ObserverContext&, const Documents&)>;
 
 enum class Severity { Critical = 10, Error = 20, Informational = 30 };
 
+/// The operation of an event that is raised once when the data of the monitored container went back
+/// to an earlier state, as when a server's data directory was put back from a copy, and a lease is
+/// from before that. The lease goes on and misses nothing new; what was delivered since the copy
+/// was made may differ from what is there. Only Orrery's servers tell.
+inline constexpr const char* kDataRestored = "DataRestored";
+
 struct HealthEvent {
   Severity severity = Severity::Informational;
   std::string operation = {};  ///< "AcquireLease", "ReadChangeFeed", "ProcessChanges", …

@@ -321,6 +321,13 @@ int run_copy(const Options& options, const std::stop_token& stop) {
   job_options.page_size = options.page_size;
   job_options.concurrency = options.concurrency;
   job_options.follow = options.follow;
+  job_options.source_restored = [&] {
+    teller.say(fmt::format(
+        "{} was put back from a copy, or lost its last writes: what is new is copied, but "
+        "documents "
+        "that were copied before may differ, or be in {} only. Compare them with --verify",
+        options.source, options.destination));
+  };
   CopyJob job(sides.source, place.store, target, job_options);
   job.start();
   const Ending ending = watch(job, options, target, stop, teller);

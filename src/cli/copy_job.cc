@@ -233,6 +233,9 @@ CopyJob::~CopyJob() { stop(); }
 
 void CopyJob::start() {
   catch_up_.emplace(heads_of(source_));
+  host_.set_health_monitor([this](const processor::HealthEvent& event) {
+    if (event.operation == processor::kDataRestored) options_.source_restored();
+  });
   host_.register_observer([this] { return std::make_unique<Observer>(*this); });
 }
 

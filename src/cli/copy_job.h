@@ -4,6 +4,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -23,6 +24,9 @@ struct JobOptions {
   std::uint32_t page_size = 1000;
   std::size_t concurrency = 16;  ///< batches at the same time
   bool follow = false;           ///< wait for changes, not only until there are none
+  /// The source's data went back to an earlier state while it was being copied: documents that were
+  /// copied before may differ. On any thread, perhaps for each lease.
+  std::function<void()> source_restored = [] {};
 };
 
 /// Whether everything that was in the source at the start has been copied, by the positions of

@@ -213,6 +213,7 @@ asio::awaitable<FeedAnswer> ContainerFeedReader::read(FeedRequest request) {
   answer.session_token = sent.answer.session_token;
   answer.waited =
       sent.answer.header(headers::kPreferenceApplied.text).find("wait") != std::string_view::npos;
+  answer.warning = sent.answer.header(headers::kFeedWarning.text);
   if (answer.status == 304) co_return answer;
   answer.kind = FeedAnswer::Kind::Page;
   try {

@@ -133,6 +133,13 @@ asio::awaitable<void> FeedLoop::pause(std::chrono::milliseconds time) {
 }
 
 asio::awaitable<void> FeedLoop::take_answer(FeedAnswer answer) {
+  if (!answer.warning.empty()) {
+    setup_.report({Severity::Critical, kDataRestored, lease_.token,
+                   fmt::format("the data of the monitored container went back to an earlier state: "
+                               "{} The lease goes on, and misses nothing that is new. To have all "
+                               "documents delivered again, reset the leases.",
+                               answer.warning)});
+  }
   switch (answer.kind) {
     case FeedAnswer::Kind::Page:
       co_await take_page(std::move(answer));

@@ -202,16 +202,18 @@ class CopyTest(unittest.TestCase):
         return self.container(name, path, changeFeedPolicy={"retentionDuration": 60},
                               **properties).remember_now()
 
-    def start_copy(self, source, destination, *arguments, state=True):
+    def start_copy(self, source, destination, *arguments, state=True, server=None):
+        """`server`: of the source, where it is another one."""
         where = ["--state", str(self.state)] if state else []
         environment = {name: value for name, value in os.environ.items()
                        if not name.startswith("ORRERY_")}
         environment["XDG_STATE_HOME"] = str(self.directory / "xdg")
         return Copy([str(source), str(destination), "--endpoint",
-                     f"http://127.0.0.1:{self.server.port}/", *where, *arguments], environment)
+                     f"http://127.0.0.1:{(server or self.server).port}/", *where, *arguments],
+                    environment)
 
-    def copy(self, source, destination, *arguments, status=0, state=True):
-        run = self.start_copy(source, destination, *arguments, state=state)
+    def copy(self, source, destination, *arguments, status=0, state=True, server=None):
+        run = self.start_copy(source, destination, *arguments, state=state, server=server)
         self.assertEqual(run.wait(), status, run.err + run.out)
         return run
 

@@ -1,8 +1,11 @@
 """What `orrery copy` does, and what it says when it can't."""
 
+import shutil
+import subprocess
 import unittest
 
-from copies import TWO_RANGES, WELL_KNOWN, Connection, CopyTest, Writer, is_position
+from copies import (TWO_RANGES, WELL_KNOWN, Connection, Container, CopyTest, Writer,
+                    is_position)
 from orrery_process import Server, wait_until
 
 
@@ -277,6 +280,49 @@ class CopyCommandTest(CopyTest):
         run = self.copy(source, destination, "--group", "mine", status=1)
         self.assertIn("Take another --group", run.err)
         self.copy(source, destination, "--group", "other")
+
+    def test_a_source_that_is_put_back_from_a_copy_hides_nothing_new(self):
+        data, copied = self.directory / "restored", self.directory / "restored-copy"
+        with Server(self.server.binary, str(data), str(self.directory / "restored-log")) as other:
+            other.start()
+            connection = Connection(other.port)
+            self.addCleanup(connection.close)
+            made = connection.post("dbs", "", b'{"id": "d"}')
+            self.assertEqual(made.status, 201, made)
+            body = b'{"id": "src", "partitionKey": {"paths": ["/pk"], "kind": "Hash", "version": 2}}'
+            self.assertEqual(connection.post("colls", "dbs/d", body).status, 201)
+            source, destination = Container(other.port, "d", "src"), self.destination("dst")
+            source.path = ("pk",)
+            self.addCleanup(source.connection.close)
+
+            def restart(change):
+                source.connection.close()
+                other.stop()
+                change()
+                other.start()
+
+            def copy(*arguments, status=0):
+                there = f"AccountEndpoint=http://127.0.0.1:{self.server.port}/;AccountKey={WELL_KNOWN};"
+                return self.copy("d/src", destination, "--to-connection", there, *arguments,
+                                 status=status, server=other)
+
+            source.fill(some_documents(30))
+            restart(lambda: subprocess.run(["cp", "-a", data, copied], check=True))
+            for i in range(10):
+                source.upsert({"id": f"lost{i}", "pk": "k1", "region": "r1"})
+            self.assertIn("40 documents copied", copy().err)
+            restart(lambda: (shutil.rmtree(data), subprocess.run(["cp", "-a", copied, data], check=True)))
+            for i in range(12):
+                source.upsert({"id": f"new{i}", "pk": "k1", "region": "r1"})
+            run = copy()
+            self.assertIn("12 documents copied", run.err)
+            self.assertIn("was put back from a copy", run.err)
+            self.assertIn("--verify", run.err)
+            found = {each["id"] for each in destination.contents()}
+            self.assertLessEqual({f"new{i}" for i in range(12)}, found)
+            run = copy("--verify", status=1)
+            self.assertIn("10 are only in the destination", run.err)
+            self.assertNotIn("was put back from a copy", run.err)
 
     def test_to_another_server(self):
         source = self.container("src")

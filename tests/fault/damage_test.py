@@ -48,8 +48,8 @@ class DamageTest:
     def path(self, *names, data_dir=None):
         return os.path.join(data_dir or self.data_dir, *names)
 
-    def server(self, data_dir):
-        return orrery_process.Server(self.binary, data_dir, data_dir + ".log")
+    def server(self, data_dir, *arguments):
+        return orrery_process.Server(self.binary, data_dir, data_dir + ".log", arguments=arguments)
 
     def copy(self, name):
         """A copy of the data, and the path of its log."""
@@ -111,16 +111,17 @@ class DamageTest:
         """What goes is named; no LSN comes again, and readers of the former life see all that is new."""
         data_dir, log = self.copy(name)
         damage(log)
-        with self.server(data_dir) as server:
-            server.start(options=["--accept-loss"])
+        with self.server(data_dir, "--accept-loss") as server:
+            server.start()
             connection = orrery_process.Connection(server.port)
             left = len(connection.all_of("docs", LINK, "Documents")[0])
             for number in range(3):
                 body = {"id": f"new-{number}", "pk": "k"}
                 response = connection.post("docs", LINK, json.dumps(body).encode(), partition_key_header("k"))
                 assert response.status == 201, response
-            feed = connection.request("GET", f"/{LINK}/docs", "docs", LINK, headers={
-                "A-IM": "Incremental feed", "If-None-Match": f'"{DOCUMENTS + 1}"', "x-ms-documentdb-partitionkeyrangeid": "0"})
+            feed = connection.request("GET", f"/{LINK}/docs", "docs", LINK, headers=(
+                ("A-IM", "Incremental feed"), ("If-None-Match", f'"{DOCUMENTS + 1}"'),
+                ("x-ms-documentdb-partitionkeyrangeid", "0")))
             seen = [each["id"] for each in json.loads(feed.body)["Documents"]]
             lsns = [each["_lsn"] for each in json.loads(feed.body)["Documents"]]
             connection.close()
