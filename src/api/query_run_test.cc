@@ -156,8 +156,8 @@ TEST_F(QueryRunTest, TheFirstDocumentAloneMayUseUpThePage) {
   ManualWorkClock clock;
   clock.pace = std::chrono::milliseconds(1);
   QueryJob job = job_of(
-      "SELECT VALUE c.id FROM c WHERE EXISTS(SELECT 1 FROM a IN (SELECT VALUE 1) WHERE "
-      "ARRAY_LENGTH(REGEXEXTRACTALL(CONCAT(REPLICATE('a', 10000), c.id), 'a')) > 0)");
+      "SELECT VALUE c.id FROM c WHERE "
+      "ARRAY_LENGTH(REGEXEXTRACTALL(CONCAT(REPLICATE('a', 10000), c.id), 'a')) > 0");
   WorkBudget work({.deadline = clock.now() + std::chrono::milliseconds(20),
                    .item_time_max = std::chrono::seconds(10)},
                   nullptr, clock);

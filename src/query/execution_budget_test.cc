@@ -101,7 +101,8 @@ TEST_F(ExecutionBudgetTest, SoMayWhatIsShownOfItAndSortedAndGroupedBy) {
   for (const auto* text :
        {"SELECT VALUE {} FROM c", "SELECT {} AS x FROM c", "SELECT DISTINCT VALUE {} FROM c",
         "SELECT VALUE {} FROM c ORDER BY c.id", "SELECT VALUE COUNT({}) FROM c",
-        "SELECT VALUE COUNT(1) FROM c GROUP BY {}", "SELECT VALUE c.n FROM c JOIN x IN [{}]",
+        "SELECT VALUE COUNT(1) FROM c GROUP BY {}",
+        "SELECT VALUE c.n FROM c JOIN (SELECT VALUE {}) x",
         "SELECT VALUE x FROM (SELECT DISTINCT VALUE {} FROM c) x"}) {
     const Error error =
         failure_of(fmt::format(fmt::runtime(text), "ARRAY_LENGTH(SETUNION(c.list, c.list))"));
