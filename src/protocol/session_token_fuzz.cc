@@ -22,7 +22,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     }
     const auto again = parse_session_token(text);
     ORRERY_ASSERT(again.has_value());
-    ORRERY_ASSERT(*again == *entries);
+    auto expected = *entries;
+    // The simple form has no room for a version.
+    if (form == SessionTokenForm::Simple) {
+      for (SessionEntry& entry : expected) entry.version = kSessionVersionUnknown;
+    }
+    ORRERY_ASSERT(*again == expected);
   }
   return 0;
 }

@@ -44,7 +44,9 @@ Result<std::optional<Life>> find_life(const Store& store) {
                    "the store's life record is of a format that this version cannot read. Start "
                    "the version of Orrery that wrote it last");
     default:
-      return Error(ErrorCode::Unavailable, "the store's life record could not be read");
+      return Error(ErrorCode::Unavailable,
+                   "the store's life record could not be read: a file of the store is damaged, and "
+                   "the line before this one says which. Restore the newest back-up");
   }
 }
 

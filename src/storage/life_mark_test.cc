@@ -156,6 +156,8 @@ TEST_F(LifeMarkTest, WhenTheStoreAloneIsPutBackItIsTold) {
   store_.reset();
   fs::remove_all(path_ / "store");
   fs::copy(copy_ / "store", path_ / "store", fs::copy_options::recursive);
+  // With the watermark of later it would be refused: see StoreDamageTest.
+  fs::copy(copy_ / "watermark", path_ / "watermark", fs::copy_options::overwrite_existing);
   EXPECT_TRUE(open());
   store_.reset();
   fs::remove(path_ / "life");

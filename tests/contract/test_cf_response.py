@@ -16,11 +16,13 @@ def exact(text):
 
 
 def test_cf_112_up_to_date_is_always_304(container):
-    for at in (None, "*", 1, 5):
+    for at in (None, "*", 1):
         cf.read(container, at).expect(304)
     container.fill(3)
-    for at in ("*", 4, 5, 100):
+    for at in ("*", 4):
         cf.read(container, at).expect(304)
+    for at in (5, 100):
+        cf.read(container, at).expect(400)
     for scope in (cf.of_key("nobody"), cf.of_epks("00", "01"), cf.of_key("a")):
         cf.read(container, 4, scope=scope).expect(304)
     cf.read(container, scope=cf.of_key("nobody")).expect(304)
@@ -47,7 +49,7 @@ def test_cf_113_a_304_has_no_body_and_all_headers(client, container):
 
 
 def test_cf_114_the_etag_is_there_on_every_answer(container):
-    for at in (None, "*", 1, 9):
+    for at in (None, "*", 1):
         assert re.fullmatch(r'"\d+"', cf.read(container, at).expect(304)["etag"])
     container.fill(1)
     assert re.fullmatch(r'"\d+"', cf.read(container).expect(200)["etag"])

@@ -381,15 +381,15 @@ class CopyCommandTest(CopyTest):
     def test_mistakes_are_told_in_words(self):
         source, destination = self.container("src"), self.destination("dst")
         nowhere = f"{self.database}/nowhere"
-        for arguments, words in [
-                ((nowhere, destination), f"there is no container {nowhere}"),
-                ((source, nowhere), f"there is no container {nowhere}; --create makes it"),
-                ((source, source), "into itself"),
-                ((source, "nonsense"), "nonsense"),
-                ((source, destination, "--leases", nowhere), f"no container {nowhere}"),
-                ((source, destination, "--leases", str(destination)), "container of their own")]:
+        for arguments, status, words in [
+                ((nowhere, destination), 1, f"there is no container {nowhere}"),
+                ((source, nowhere), 1, f"there is no container {nowhere}; --create makes it"),
+                ((source, source), 1, "into itself"),
+                ((source, "nonsense"), 2, "nonsense"),
+                ((source, destination, "--leases", nowhere), 1, f"no container {nowhere}"),
+                ((source, destination, "--leases", str(destination)), 1, "container of their own")]:
             state = "--leases" not in arguments
-            run = self.copy(*arguments, status=1, state=state)
+            run = self.copy(*arguments, status=status, state=state)
             self.assertIn(words, run.err)
             self.assertEqual(run.err.count("\n"), 1, run.err)
 

@@ -27,7 +27,7 @@ class DamageTest:
         self.binary, self.work_dir = binary, work_dir
         self.failures = []
         self.data_dir = os.path.join(work_dir, "data")
-        os.mkdir(self.data_dir)
+        os.mkdir(self.data_dir, 0o700)
         with self.server(self.data_dir) as server:
             server.start()
             connection = orrery_process.Connection(server.port)

@@ -247,7 +247,7 @@ TEST_F(ResourcesTest, OffersAreListed) {
 }
 
 TEST(KeysTest, EveryKeyDoesWhatItMay) {
-  const std::string read_only = "cmVhZC1vbmx5LWtleS1vZi10aGlzLXRlc3Q=";
+  const std::string read_only = "cmVhZC1vbmx5LWtleS1vZi10aGlzLXRlc3QtbG9uZy1lbm91Z2g=";
   ServerProcess::Options options;
   options.arguments = {"--read-only-key", read_only};
   const ServerProcess server(options);
