@@ -83,9 +83,10 @@ class Container {
 
   ItemPages list_items(const ItemListOptions& options = {}) const;
   /// Rows as JSON text: documents, or whatever the query makes of them. Sends the text as it is.
-  /// Orrery is asked to put the answer together from all ranges. The service does so for filters and
-  /// joins only; for what must be sorted or added up it wants a partition key, and refuses otherwise
-  /// (400/1004). A mistake in the text is thrown as 400, with CosmosException::location().
+  /// Orrery is asked to put the answer together from all ranges. The service does so for filters
+  /// and joins only; for what must be sorted or added up it wants a partition key, and refuses
+  /// otherwise (400/1004). A mistake in the text is thrown as 400, with
+  /// CosmosException::location().
   ItemPages query_items(const Query& query, const QueryOptions& options = {}) const;
 
   /// All or nothing, within one partition key. A refusal of an operation is not thrown: see

@@ -19,7 +19,6 @@ using Clock = std::chrono::steady_clock;
 using query::Execution;
 using query::PreparedQuery;
 
-
 /// What an event loop may look at for one page: so many documents, and so many entries of each
 /// range, for so long.
 constexpr std::uint64_t kBriefDocumentsMax = 64;

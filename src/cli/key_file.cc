@@ -92,7 +92,7 @@ Result<std::vector<std::string>> read_key_file(const std::string& path) {
 }
 
 bool is_readable_by_others(const std::string& path) {
-  struct stat status {};
+  struct stat status{};
   return ::stat(path.c_str(), &status) == 0 && (status.st_mode & S_IROTH) != 0;
 }
 

@@ -27,7 +27,7 @@ sigset_t block_stop_signals() {
   sigaddset(&signals, SIGINT);
   sigaddset(&signals, SIGTERM);
   // A signal that is blocked is not thrown away although it is ignored: it would be waited for.
-  struct sigaction hang_up {};
+  struct sigaction hang_up{};
   if (::sigaction(SIGHUP, nullptr, &hang_up) == 0 && hang_up.sa_handler != SIG_IGN) {
     sigaddset(&signals, SIGHUP);
   }

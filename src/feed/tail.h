@@ -43,9 +43,9 @@ struct TailStats {
   std::atomic<std::uint64_t> shared{0};  ///< answered by a read of somebody else's
 };
 
-/// Thread-safe. It and the event loops of those who ask must outlive what it has posted to the pool:
-/// an asker may go on, and be done, while the pool's thread is still inside the post() that resumed
-/// it. So join the pool before a loop is destroyed, as Server::stop does.
+/// Thread-safe. It and the event loops of those who ask must outlive what it has posted to the
+/// pool: an asker may go on, and be done, while the pool's thread is still inside the post() that
+/// resumed it. So join the pool before a loop is destroyed, as Server::stop does.
 class TailReads {
  public:
   /// Reads what the key says, from a snapshot that is taken when it is called. May block.

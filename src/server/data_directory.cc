@@ -84,7 +84,7 @@ Result<std::filesystem::path> make_directory(const std::filesystem::path& path) 
     return Error(ErrorCode::Unavailable, fmt::format("cannot make the data directory {}: {}",
                                                      path.string(), failure.message()));
   }
-  struct stat status {};
+  struct stat status{};
   if (::stat(absolute.c_str(), &status) == 0 && (status.st_mode & S_IRWXO) != 0) {
     diagnostics::warning(
         "the data directory {} can be read by everybody on this machine: chmod o= {}",
@@ -115,14 +115,14 @@ bool is_name_of_ephemeral(std::string_view name) {
 /// Removes a directory if it is ours, of a server that is gone. Everything about it is checked:
 /// anybody may put anything into a place for temporary files.
 void sweep(const std::filesystem::path& path, time_t now) {
-  struct stat status {};
+  struct stat status{};
   if (::lstat(path.c_str(), &status) != 0 || !S_ISDIR(status.st_mode) ||
       status.st_uid != ::geteuid()) {
     return;
   }
-  struct stat marker {};
+  struct stat marker{};
   if (::lstat((path / kEphemeralFile).c_str(), &marker) != 0) return;
-  struct stat lock_status {};
+  struct stat lock_status{};
   if (::lstat((path / kLockFile).c_str(), &lock_status) != 0 ||
       now - lock_status.st_mtime < kSweepAgeSeconds) {
     return;
@@ -192,7 +192,7 @@ Result<std::unique_ptr<DataDirectory>> DataDirectory::make_ephemeral() {
   directory->ephemeral_ = true;
   std::ofstream(directory->path() / kEphemeralFile)
       << "removed when the server that made it ends\n";
-  struct stat status {};
+  struct stat status{};
   if (::stat(name.c_str(), &status) == 0) sweep_all(base, status.st_mtime);
   return directory;
 }

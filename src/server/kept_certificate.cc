@@ -72,7 +72,7 @@ Result<std::filesystem::path> cache_directory() {
   std::filesystem::create_directories(home, failure);
   const auto directory = home / "orrery";
   ::mkdir(directory.c_str(), 0700);
-  struct stat status {};
+  struct stat status{};
   if (::lstat(directory.c_str(), &status) != 0) {
     return Error(ErrorCode::Unavailable,
                  fmt::format("cannot make {}: {}", directory.string(), std::strerror(errno)));

@@ -339,7 +339,8 @@ class ServerImpl final : public Server {
     return metrics_text({listener_->stats(), listener_->memory(), pipeline_->stats(), push_,
                          feed_.stats(), live_maps_.stats(), committer_, *catalog_,
                          housekeeper_->stats(), index_keeper_->stats(), vector_indexes_.stats(),
-                         *store_, config_.durability == storage::Durability::Strict, clock_.unix_seconds()});
+                         *store_, config_.durability == storage::Durability::Strict,
+                         clock_.unix_seconds()});
   }
 
   const Config config_;

@@ -41,9 +41,9 @@ void visit_rocks_log(std::string_view file, const RocksLogVisitor& visitor, std:
 /// Where the last record ends before which nothing is bad.
 std::size_t sound_size(std::string_view file, std::size_t from = 0);
 
-/// Whether a header in the file has a type that RocksDB takes for the end of the log, or steps over,
-/// without a word: zero, or one of files that are used again, as ours never are. Reads the headers
-/// only. Blocks. False when it cannot be read: RocksDB will say so.
+/// Whether a header in the file has a type that RocksDB takes for the end of the log, or steps
+/// over, without a word: zero, or one of files that are used again, as ours never are. Reads the
+/// headers only. Blocks. False when it cannot be read: RocksDB will say so.
 bool has_odd_header(const std::filesystem::path& path);
 
 /// Where a record of that size ends that is appended to a file of that size.
