@@ -16,7 +16,7 @@
 namespace orrery::api {
 namespace {
 
-/// What http::Request::admission says of the key that signed.
+/// Values of http::Request::admission: the rights of the key that signed.
 constexpr std::uint8_t kReadWriteKey = 1;
 constexpr std::uint8_t kReadOnlyKey = 2;
 

@@ -246,7 +246,7 @@ std::optional<QueryPage> page_at_once(const Services& services, const QueryJob& 
   return page;
 }
 
-/// What the advisor is told of a query that lacks indexes.
+/// The advisor's observation of a query that lacks indexes.
 index::Advisor::Observation observation_of(const Context& context, const QueryJob& job,
                                            std::vector<IndexSpec> missing) {
   index::Advisor::Observation observation{.container = job.container->rid_text,
@@ -277,7 +277,7 @@ void follow(const Services& services, const QueryJob& job, const index::Advisor:
   }
 }
 
-/// What the query has read tells which indexes are worth building.
+/// Tells the advisor what a query has read: a measure of which indexes are worth building.
 void advise(const Services& services, const Context& context, const QueryJob& job,
             const QueryPage& page) {
   if (services.index_advisor == nullptr || services.index_keeper == nullptr) return;
@@ -289,7 +289,7 @@ void advise(const Services& services, const Context& context, const QueryJob& jo
   follow(services, job, services.index_advisor->saw(observation));
 }
 
-/// What the query has not had to read tells which indexes are worth keeping.
+/// Tells the advisor what indexes have saved: a measure of which are worth keeping.
 void note_use(const Services& services, const QueryJob& job, const QueryPage& page,
               std::uint64_t times) {
   if (services.index_advisor == nullptr) return;
