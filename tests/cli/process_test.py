@@ -89,14 +89,14 @@ class ExecTest(commands.CommandLineTest):
         self.assertEqual(len(self.ids("out")), 4)
         self.assertRegex(again.stderr, r"--from beginning is not used: the group 'told\.' goes on at the "
                                        r"positions of its 1 lease, last written \d+ s ago")
-        # What it says to do can be done as it stands there.
+        # The command that the message names works as it stands there.
         reset = again.stderr.split("'orrery ")[1].split("'")[0].split()
         self.assertEqual(reset[:3], ["leases", "reset", container.name])
         done = self.run_command(*reset)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.process(container, *command)
         self.assertEqual(len(self.ids("out")), 8)
-        # Who does not say where to begin need not be told.
+        # Without --from there is nothing to warn of.
         quiet = self.run_command("process", container.name, "--until-caught-up", *QUICK, *command)
         self.assertEqual((quiet.returncode, quiet.stderr), (0, ""))
 
@@ -418,7 +418,7 @@ class WrongOptionsTest(commands.CommandLineTest):
         refused(name, "--jsonl", "x", "--lanes", "2", words="--lanes must be 1")
         refused(name, "--exec", "cat", "--dead-letters", "/no/where.jsonl",
                 words="cannot write /no/where.jsonl", code=1)
-        # What the command line itself does not take comes with a hint.
+        # Wrong usage comes with a hint.
         refused(name, "--exec", "cat", "--header", "a: b", words="--webhook", lines=2)
         refused(name, "--exec", "cat", "--balance", "fair", lines=2,
                 words='--balance must be equal or weighted, not "fair"')

@@ -40,7 +40,7 @@ class ServeTest(unittest.TestCase):
         return server
 
     def refused(self, *arguments):
-        """What it says; and that it does not begin."""
+        """The message of a server that refuses to start."""
         listen = () if "--listen" in arguments else ("--listen", "127.0.0.1:0")
         done = subprocess.run([commands.BINARY, "serve", *listen, *map(str, arguments)],
                               env=self.environment, text=True, capture_output=True, cwd=self.directory,

@@ -16,24 +16,25 @@ START_SECONDS = 30.0
 STOP_SECONDS = 30.0
 
 
-def launch(*args, cwd=None):
-    """`orrery serve` with these options, in a directory and an environment of its own."""
+def launch(*args, cwd=None, files_max=None):
+    """`orrery serve` with these options, in a directory and an environment of its own, with so many open files."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("ORRERY_")}
-    return subprocess.Popen([BINARY, "serve", *args], cwd=cwd, env=environment, stdin=subprocess.DEVNULL,
+    limit = ["prlimit", f"--nofile={files_max}"] if files_max else []
+    return subprocess.Popen([*limit, BINARY, "serve", *args], cwd=cwd, env=environment, stdin=subprocess.DEVNULL,
                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 class OrreryServer:
     """One running server. Ephemeral and on a free port of loopback, unless the options say otherwise."""
 
-    def __init__(self, *args, key=wire.WELL_KNOWN_KEY):
+    def __init__(self, *args, key=wire.WELL_KNOWN_KEY, files_max=None):
         args = [str(arg) for arg in args]
         if "--data-dir" not in args:
             args.append("--ephemeral")
         if "--listen" not in args:
             args += ["--listen", "127.0.0.1:0"]
         self.directory = tempfile.TemporaryDirectory(prefix="orrery-contract-")
-        self.process = launch(*args, cwd=self.directory.name)
+        self.process = launch(*args, cwd=self.directory.name, files_max=files_max)
         self.output, self.errors, self.is_stopped = [], [], False
         self.readers = [threading.Thread(target=collect, args=pair, daemon=True) for pair in
                         ((self.process.stdout, self.output), (self.process.stderr, self.errors))]

@@ -131,7 +131,7 @@ def test_each_way_of_reading_goes_on(home):
         while b"new 0" not in head:
             head += stream.socket.recv(65536)
         assert WARNING.encode() in head and LIFE.encode() in head
-    # What cannot be from here is refused, in every life.
+    # A position that no life has given out is refused.
     cf.read(container, lsn + 2).expect(400, text="beyond the end of this change feed")
 
 

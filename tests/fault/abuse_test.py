@@ -12,14 +12,19 @@ Prints a line for each case and ends with `N passed, M failed`.
 """
 
 import argparse
+import collections
 import multiprocessing
 import os
 import pathlib
+import re
+import select
 import signal
+import socket
 import sys
 import threading
 import time
 import traceback
+import urllib.request
 
 HERE = pathlib.Path(__file__).resolve().parent
 REPOSITORY = HERE.parents[1]
@@ -34,15 +39,15 @@ SERVER_OPTIONS = ["--page-timeout-ms", PAGE_MS, "--read-only-key", READ_ONLY_KEY
 SCAN_THREADS = 4  # of the server, that one client may have at once; their nice value is 10
 
 FACTOR_MAX = 2.0
-# What the scheduler of a machine with two processors and other guests does to one in a hundred requests.
+# The delay of one in a hundred requests that is the scheduler's, on two processors shared with other guests.
 NOISE_SECONDS = 0.040
 # A measurement that another process has spoilt is made again.
 ATTEMPTS = 3
 ANSWER_SECONDS_MAX = 20.0
 IDLE_SECONDS_MAX = 10.0
-GROWTH_BYTES_MAX = 512 << 20
 DOCUMENTS = 120
 ELEMENTS = 1000
+BODY_BYTES = 1_900_000
 
 # Seconds for one document: a million rows, each of which searches a text.
 EXPENSIVE = ("EXISTS(SELECT VALUE 1 FROM a IN c.list JOIN b IN c.list "
@@ -143,7 +148,7 @@ class Child:
         sender.close()
 
     def end(self, seconds):
-        """What it sends, once it was told to end."""
+        """The result that it sends, once it was told to end."""
         try:
             if not self.results.poll(seconds):
                 raise AssertionError(f"{self.process.name} did not come to an end in {seconds} s")
@@ -158,8 +163,8 @@ class Child:
 class Scene:
     """A server, what the attackers go for, and the container of the innocent."""
 
-    def __init__(self, options=()):
-        self.server = orrery_server.OrreryServer(*SERVER_OPTIONS, *options)
+    def __init__(self, case):
+        self.server = orrery_server.OrreryServer(*SERVER_OPTIONS, *case.options, files_max=case.files_max)
         self.client = self.server.client()
         self.database = self.client.create_database()
         self.innocent = self.database.create_container()
@@ -210,8 +215,10 @@ class Case:
 
     name = ""
     options = ()
+    files_max = None  # that the server may have open
     attackers = 8
     statuses = {200}
+    growth_bytes_max = 512 << 20  # of the server
 
     def set_up(self, scene):
         scene.fill_target()
@@ -366,7 +373,98 @@ class IndexSquatting(Case):
         return f"charge of a useful query {first} RU, then {charge()} RU"
 
 
-CASES = [ExpensiveDocuments, ExpensiveKey, ConstantQueries, LeavingQueries, Rankings, Scans, FeedFilters, IndexSquatting]
+class Crowd(Case):
+    """Many connections at once, which `begin` uses and `finish` sees once all have begun."""
+    options = ("--request-memory-mb", 16)
+    # Besides the budget: pages that are being read, sockets, fragmentation.
+    growth_bytes_max = (16 + 96) << 20
+    connections = 12
+
+    def begin(self, client, connection):
+        raise NotImplementedError
+
+    def finish(self, connection):
+        raise NotImplementedError
+
+    def attack(self, endpoint, number):
+        client = wire.Client(endpoint)
+        opened = [wire.Connection(endpoint) for _ in range(self.connections)]
+        try:
+            for connection in opened:
+                self.begin(client, connection)
+            found = {self.finish(connection) for connection in opened}
+            assert found <= self.statuses, found
+            return found.pop()
+        finally:
+            for connection in opened:
+                connection.close()
+
+
+class StrangersBodies(Crowd):
+    """Large bodies without a key."""
+    name = "bodies-without-a-key"
+    statuses = {401}
+
+    def begin(self, client, connection):
+        connection.send_until_answered(client.build("POST", self.docs, b"x" * BODY_BYTES, signed=False))
+
+    def finish(self, connection):
+        return connection.receive().status
+
+
+class UnfinishedBodies(Crowd):
+    """Large bodies of which the end never comes."""
+    name = "bodies-unfinished"
+    statuses = {429, None}
+
+    def begin(self, client, connection):
+        request = client.build("POST", self.docs, b"x" * BODY_BYTES, wire.QUERY)
+        connection.send_until_answered(request[:-1000])
+
+    def finish(self, connection):
+        is_answered = select.select([connection.socket], [], [], 0.05)[0]
+        return connection.receive().status if is_answered else None
+
+
+class UnreadAnswers(Crowd):
+    """Large answers that nobody reads."""
+    name = "answers-unread"
+    statuses = {None}
+
+    def begin(self, client, connection):
+        connection.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        connection.send(client.build("GET", self.docs, None, {wire.MAX_ITEMS: -1}) * 3)
+
+    def finish(self, connection):
+        select.select([connection.socket], [], [], 0.2)
+        return None
+
+
+class IdleConnections(Case):
+    """More connections than the server may have files open, each as long as it lasts."""
+    name = "connections-idle"
+    files_max = 256
+    statuses = {None}
+    connections = 100  # of each attacker
+
+    def set_up(self, scene):
+        self.opened = {}
+
+    def attack(self, endpoint, number):
+        mine = self.opened.setdefault(number, collections.deque(maxlen=self.connections))
+        mine.append(socket.create_connection((endpoint.host, endpoint.port), ANSWER_SECONDS_MAX))
+        return None
+
+    def check(self, scene):
+        with urllib.request.urlopen(f"{scene.server.endpoint.url}_metrics") as answer:
+            text = answer.read().decode()
+        closed = int(re.search(r"^orrery_connections_closed_for_room_total (\d+)$", text, re.MULTILINE)[1])
+        assert closed > 0, "no connection made room for others"
+        return f"{closed} connections closed for room"
+
+
+CASES = [ExpensiveDocuments, ExpensiveKey, ConstantQueries, LeavingQueries, Rankings, Scans, FeedFilters, IndexSquatting,
+         StrangersBodies, UnfinishedBodies, UnreadAnswers, IdleConnections]
 
 
 # ── Running ─────────────────────────────────────────────────────────────────────────────────────────
@@ -405,7 +503,7 @@ def too_slow(times):
 
 
 def run_case(case, rounds, seconds):
-    scene = Scene(case.options)
+    scene = Scene(case)
     try:
         case.set_up(scene)
         for attempt in range(1, ATTEMPTS + 1):
@@ -421,7 +519,7 @@ def run_case(case, rounds, seconds):
             assert attempt < ATTEMPTS, f"in {ATTEMPTS} measurements: {slow}; {describe(times)}"
         found = case.check(scene)
         rss, peak = scene.memory("VmRSS"), scene.memory("VmHWM")
-        assert peak - scene.rss_before < GROWTH_BYTES_MAX, f"the server has grown to {peak >> 20} MiB"
+        assert peak - scene.rss_before < case.growth_bytes_max, f"the server has grown to {peak >> 20} MiB"
         return (f"{describe(times)}; {len(answers)} attacks, slowest answer {slowest:.2f} s; {found}; "
                 f"RSS {rss >> 20} MiB, at most {peak >> 20} MiB")
     finally:

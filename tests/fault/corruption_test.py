@@ -43,7 +43,7 @@ LINK = "dbs/d/colls/c"
 
 
 class Prepared:
-    """What the store holds, as the server has acknowledged it."""
+    """The acknowledged content of the store."""
 
     def __init__(self, binary, work_dir):
         self.data_dir = os.path.join(work_dir, "prepared")

@@ -108,7 +108,7 @@ class DamageTest:
             return [line for line in output if " warning " in line or " error " in line]
 
     def expect_accepted_loss(self, name, damage):
-        """What goes is named; no LSN comes again, and readers of the former life see all that is new."""
+        """Lost LSNs are named; no LSN comes again, and readers of the former life see all that is new."""
         data_dir, log = self.copy(name)
         damage(log)
         with self.server(data_dir, "--accept-loss") as server:

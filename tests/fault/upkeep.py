@@ -1,4 +1,4 @@
-"""What the server does by itself, under crashes: indexes are built while documents are written, documents expire.
+"""Background work of the server, under crashes: indexes are built while documents are written, documents expire.
 
 Two containers of their own database. In `indexed` composite indexes are added and dropped without end; after a
 restart every way to the documents must show the same. In `expiring` documents have a TTL; after a restart none is

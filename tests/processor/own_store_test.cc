@@ -217,8 +217,7 @@ TEST_F(OwnStoreTest, AProgramHearsNothingUnlessItListens) {
   EXPECT_THAT(lines_now(), Contains(HasSubstr("the observer does not like it")));
 }
 
-/// What run_until_signal returns in a process of its own that gets this signal as soon as it has
-/// seen a change; none: as soon as `done` says so.
+/// run_until_signal in a process of its own that gets a signal as soon as it has seen a change.
 TEST_F(OwnStoreTest, RunsUntilASignal) {
   prepare(1);
   write(1);
