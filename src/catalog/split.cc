@@ -256,20 +256,15 @@ Result<> RangeChange::copy() {
       plan.targets.push_back({numbers_[i], parts_[i], shift});
     }
     ++copying_;
-    ORRERY_TRY(const auto head, parent.partition->begin_copy(std::move(plan), epoch_));
-    // Both parents may have used an LSN: the right-hand one's records are numbered on.
-    if (UINT32_MAX - shift < head.index_bound) {
-      return Error(ErrorCode::Forbidden,
-                   "These ranges have been merged too often. Write or delete the documents that "
-                   "are in them since then, or leave them apart.");
-    }
-    shift = head.index_bound;
+    ORRERY_TRY(parent.partition->begin_copy(std::move(plan), epoch_));
     for (bool more = true; more;) {
       const auto begin = Steady::now();
       ORRERY_TRY(more, parent.partition->copy_step());
       const auto pause = std::min<Steady::duration>(Steady::now() - begin, kRestMax);
       if (!catalog_.rest(pause) || !wait_for_store()) return partition::copy_abandoned();
     }
+    // Both parents may have used an LSN: the right-hand one's records are numbered on.
+    ORRERY_TRY(shift, parent.partition->copied_index_bound());
   }
   return {};
 }

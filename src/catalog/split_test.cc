@@ -4,6 +4,7 @@
 #include <future>
 #include <map>
 #include <memory>
+#include <optional>
 #include <random>
 #include <set>
 #include <string>
@@ -264,6 +265,41 @@ TEST_F(SplitTest, DocumentNumbersOfNewRangesNeverMeetThoseOfOldOnes) {
   ASSERT_TRUE(catalog->merge_ranges(container->rid, RangeId{1}, RangeId{2}));
   fill(30);
   EXPECT_THAT(documents(), SizeIs(90)) << "the audit finds two of one number";
+}
+
+/// Indexes within an LSN end at 2^32, and cuts at ever other places use them up.
+TEST_F(SplitTest, RangesThatWereMergedTooOftenStayApartUntilTheirDocumentsAreWrittenAgain) {
+  const auto container = make_container();
+  fill(40);
+  const auto all = documents();
+  std::minstd_rand random(41);
+  constexpr int kRoundsMax = 1000;
+  const auto merge = [&] {
+    const auto& ranges = current()->ranges.all();
+    return catalog->merge_ranges(container->rid, ranges[0].id, ranges[1].id);
+  };
+  const auto merge_until_refused = [&]() -> std::optional<Error> {
+    for (int round = 0; round < kRoundsMax; ++round) {
+      const Epk cut{std::string(1, static_cast<char>(1 + random() % 0x3E))};
+      const auto split = catalog->split_range(container->rid, current()->ranges.all()[0].id, cut);
+      if (!split) return split.error();
+      if (const auto merged = merge(); !merged) return merged.error();
+    }
+    return std::nullopt;
+  };
+  const auto refusal = merge_until_refused();
+  ASSERT_TRUE(refusal);
+  EXPECT_EQ(refusal->code(), ErrorCode::Forbidden);
+  EXPECT_THAT(refusal->message(), testing::HasSubstr("merged too often"));
+  EXPECT_THAT(current()->ranges.all(), SizeIs(2)) << "the ranges are as they were";
+  EXPECT_EQ(documents(), all);
+
+  for (std::size_t i = 0; i < documents_made; ++i) {
+    ASSERT_TRUE(write(Write::Kind::Replace, {fmt::format("key-{}", i)}, "doc"));
+  }
+  const auto merged = merge();
+  EXPECT_TRUE(merged) << merged.error().message();
+  EXPECT_THAT(documents(), SizeIs(40));
 }
 
 TEST_F(SplitTest, WhatCannotBeCutOrJoinedIsRefused) {

@@ -14,6 +14,12 @@ Error copy_abandoned() {
                "is stopping; the ranges are as they were. Try again.");
 }
 
+Error merged_too_often() {
+  return Error(ErrorCode::Forbidden,
+               "These ranges have been merged too often. Write or delete the documents that are in "
+               "them since then, or leave them apart.");
+}
+
 Mirror::Mirror(CopyPlan plan, const storage::Head& head)
     : unique_values_of_(std::move(plan.unique_values_of)), begun_(head.lsn) {
   for (CopyTarget& target : plan.targets) {
@@ -193,7 +199,7 @@ storage::Head head_of_part(const CopyOutcome& parent, std::size_t target) {
   head.documents = copied.documents;
   head.text_bytes = copied.text_bytes;
   head.history_bytes = copied.history_bytes;
-  head.index_bound = std::max(storage::Head().index_bound, copied.index_bound);
+  head.index_bound = std::max(storage::kNewIndexBound, copied.index_bound);
   head.history = joined(
       clipped(parent.head.history, copied.target.epks.min.bytes, copied.target.epks.max.bytes));
   settle(head, parent.expiry_incomplete);
@@ -216,7 +222,7 @@ storage::Head head_of_merged(const CopyOutcome& left, const CopyOutcome& right,
   head.gaps = joined(left.head.gaps, right.head.gaps);
   head.is_reordered = true;
   head.index_bound =
-      std::max({storage::Head().index_bound, from_left.index_bound, from_right.index_bound});
+      std::max({storage::kNewIndexBound, from_left.index_bound, from_right.index_bound});
   const EpkRange& all = from_left.target.epks;
   auto parts = clipped(left.head.history, all.min.bytes, boundary.bytes);
   auto more = clipped(right.head.history, boundary.bytes, all.max.bytes);

@@ -56,6 +56,10 @@ struct Copied {
   std::uint64_t history_bytes = 0;
   std::uint32_t index_bound = 0;  ///< all indexes in the target are below
 
+  /// Whether a position of the parent has one in the target.
+  bool has_room_for(storage::LogPosition position) const {
+    return position.index < UINT32_MAX - target.index_shift;
+  }
   void see_index(storage::LogPosition position);  ///< of the parent
 };
 
@@ -76,6 +80,8 @@ std::vector<CopiedIndex> common_indexes(std::span<const storage::IndexRecords> p
 
 /// What whoever copies is told when it ends early: a disk error, or somebody else ended it.
 Error copy_abandoned();
+/// A record's index in the target would be above all that there are.
+Error merged_too_often();
 
 /// The head that a part of a divided partition begins with. Indexes that the copy has not completed
 /// are built anew, under ids that no plan had.

@@ -499,11 +499,10 @@ TEST_F(CopyTest, TwoPartitionsBecomeOneWhateverIsWrittenMeanwhile) {
   const auto epoch = home.committer().epoch();
   const auto unique = std::make_shared<const UniqueValuesOf>(unique_values_in);
   const auto indexes = common_to({left, right});
-  const auto begun = left->begin_copy({{{kFirst, EpkRange{}, 0}}, unique, indexes}, epoch);
-  ASSERT_TRUE(begun);
-  const std::uint32_t shift = begun->index_bound;
-  EXPECT_EQ(shift, 65'536u);
+  ASSERT_TRUE(left->begin_copy({{{kFirst, EpkRange{}, 0}}, unique, indexes}, epoch));
   ASSERT_TRUE(copy_all(left));
+  const std::uint32_t shift = left->copied_index_bound().value();
+  EXPECT_EQ(shift, storage::kNewIndexBound);
   ASSERT_TRUE(right->begin_copy({{{kFirst, EpkRange{}, shift}}, unique, indexes}, epoch));
   ASSERT_TRUE(copy_all(right));
   const auto from_left = left->hold();

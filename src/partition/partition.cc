@@ -317,17 +317,15 @@ Result<Committed> Partition::run_step(Step step) {
   return waiting.get();
 }
 
-Result<storage::Head> Partition::begin_copy(CopyPlan plan, std::uint64_t epoch) {
-  storage::Head head;
+Result<> Partition::begin_copy(CopyPlan plan, std::uint64_t epoch) {
   // Told once it is committed, and so is all that was staged before: that is what gets copied.
   const auto begun = run_step([&](Stage& stage, storage::Batch&) -> Result<Committed> {
     if (stage_epoch_ != epoch) return copy_abandoned();
     ORRERY_TRY(stage.begin_copy(std::move(plan)));
-    head = stage.head();
     return Committed{};
   });
   if (!begun) return begun.error();
-  return head;
+  return {};
 }
 
 Result<bool> Partition::copy_step() {
@@ -338,6 +336,15 @@ Result<bool> Partition::copy_step() {
                return outcome;
              }));
   return copied.more;
+}
+
+Result<std::uint32_t> Partition::copied_index_bound() {
+  std::uint32_t bound = 0;
+  ORRERY_TRY(run_step([&](Stage& stage, storage::Batch&) -> Result<Committed> {
+    ORRERY_TRY(bound, stage.copied_index_bound());
+    return Committed{};
+  }));
+  return bound;
 }
 
 Result<CopyOutcome> Partition::hold() {

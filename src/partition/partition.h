@@ -101,13 +101,18 @@ class Partition : public std::enable_shared_from_this<Partition> {
   // begin_copy, then copy_step until it says false, then hold, then retire or abandon_copy. Every
   // failure ends the copying: what the targets hold is garbage, and this partition goes on.
 
-  /// From now on what is written here is written to the targets too. The head from which on.
-  /// Conflict when it is being copied already; Unavailable when `epoch` is over.
-  Result<storage::Head> begin_copy(CopyPlan plan, std::uint64_t epoch);
+  /// From now on what is written here is written to the targets too. Conflict when it is being
+  /// copied already; Unavailable when `epoch` is over; Forbidden, also later, when a target has no
+  /// indexes left.
+  Result<> begin_copy(CopyPlan plan, std::uint64_t epoch);
   /// Copies the next piece of what was there before, in between the transactions that wait. False
   /// when all of it is there. Unavailable after a disk error, OwnerNotFound when the container is
   /// being deleted.
   Result<bool> copy_step();
+  /// All indexes that the targets have of this partition, and will get, are below: those of another
+  /// parent of the same target are numbered on from it. Once nothing is left to be copied. Errors as
+  /// copy_step.
+  Result<std::uint32_t> copied_index_bound();
   /// From now on transactions wait. What the targets will hold once all that is staged has been
   /// committed: whoever commits the new map does it in `epoch`, and so after that. Errors as
   /// copy_step; then nothing waits.

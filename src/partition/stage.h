@@ -67,6 +67,9 @@ class Stage {
   /// Appends the records of the next documents for their targets to `batch`. Everything up to the
   /// begin of the copy must be committed. False when nothing is left. Blocks.
   Result<bool> copy_step(storage::Batch& batch);
+  /// All indexes that this partition has in the targets, and will get there, are below. Unavailable
+  /// as copy_outcome().
+  Result<std::uint32_t> copied_index_bound() const;
   /// Unavailable when no copy is under way, or it is not complete.
   Result<CopyOutcome> copy_outcome() const;
   void end_copy() { mirror_.reset(); }

@@ -33,8 +33,18 @@ LogPosition shifted(LogPosition position, const CopyTarget& target) {
 
 Result<> Stage::begin_copy(CopyPlan plan) {
   if (mirror_) return Error(ErrorCode::Conflict, "the partition is being copied already");
+  for (const CopyTarget& target : plan.targets) {
+    if (target.index_shift > UINT32_MAX - storage::kNewIndexBound) return merged_too_often();
+  }
   mirror_.emplace(std::move(plan), head_);
   return {};
+}
+
+Result<std::uint32_t> Stage::copied_index_bound() const {
+  if (!mirror_ || mirror_->stretch != Mirror::Stretch::Done) return copy_abandoned();
+  std::uint32_t bound = storage::kNewIndexBound;
+  for (const Copied& each : mirror_->targets()) bound = std::max(bound, each.index_bound);
+  return bound;
 }
 
 /// Whether a piece is long enough.
@@ -100,7 +110,9 @@ Result<> Stage::copy_version(LogPosition position, std::string_view value, stora
   const auto staged = documents_.find(storage::id_key(partition_, key));
   if (staged != documents_.end() && staged->second.lsn > mirror_->begun()) return {};
 
-  const CopyTarget& owner = mirror_->owner_of(record->epk).target;
+  const Copied& copied = mirror_->owner_of(record->epk);
+  if (!copied.has_room_for(position)) return merged_too_often();
+  const CopyTarget& owner = copied.target;
   const LogPosition there = shifted(position, owner);
   storage::IdEntry entry{position, record->header, static_cast<std::uint32_t>(record->text.size())};
   mirror_->count_put(record->epk, entry);
@@ -149,7 +161,9 @@ Result<> Stage::copy_history(const storage::Snapshot& snapshot, storage::Batch& 
     const auto position = storage::log_position(cursor.key());
     const auto record = storage::HistoryRecord::parse(cursor.value());
     ORRERY_ASSERT(record.has_value());
-    const CopyTarget& owner = mirror.owner_of(record->epk).target;
+    const Copied& copied = mirror.owner_of(record->epk);
+    if (!copied.has_room_for(position)) return merged_too_often();
+    const CopyTarget& owner = copied.target;
     mirror.count_history(record->epk, position, cursor.value().size());
     batch.put(Family::History, storage::history_key(owner.partition, shifted(position, owner)),
               cursor.value());

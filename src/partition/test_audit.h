@@ -89,6 +89,7 @@ inline void audit_history(const storage::Snapshot& snapshot, PartitionNumber par
       continue;
     }
     EXPECT_LE(position.lsn, head.lsn);
+    EXPECT_LT(position.index, head.index_bound);
     EXPECT_GE(position.lsn, part->tombstones_begin) << "a change that should have gone";
     if (position.lsn > head.merged_at) {
       EXPECT_GE(change.ts, ts);

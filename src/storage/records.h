@@ -196,6 +196,9 @@ using LsnGaps = std::shared_ptr<const std::vector<LsnGap>>;
 /// How many a head keeps: they are a part of every commit. Beyond it the two oldest become one.
 inline constexpr std::size_t kLsnGapsMax = 32;
 
+/// All indexes of new records are below.
+inline constexpr std::uint32_t kNewIndexBound = 65'536;
+
 /// How many a partition may have, and how long the text of one may be: they are a part of every
 /// commit.
 inline constexpr std::size_t kIndexesMax = 64;
@@ -235,8 +238,7 @@ struct Head {
   Keeping keeping = {};
   std::uint64_t history_bytes = 0;
   Lsn merged_at{0};  ///< 0: never. At or below it `_ts` is not monotone in the log.
-  /// All indexes in this partition are below; a merge adds the two bounds.
-  std::uint32_t index_bound = 65'536;
+  std::uint32_t index_bound = kNewIndexBound;  ///< all indexes here are below
   HistoryParts history = {};  ///< null: none is kept
   /// Whether a document was ever written again, so that it stands behind younger ones in the log.
   /// While none was, the order of the log is that of document numbers.
