@@ -1,4 +1,4 @@
-// What all examples share: the account, the words on the command line, and when to end.
+// Shared by all examples: the account, the words on the command line, and when to end.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// What can be said about a call besides what it is about. Every option has a sensible default, so
-// that designated initialisers name only what differs:
+// The options of each call of the SDK. Every option has a sensible default, so that designated
+// initialisers name only what differs:
 //
 //   stars.read_item("deneb", "cygnus", {.timeout = 2s, .if_none_match = etag});
 #pragma once

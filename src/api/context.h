@@ -49,7 +49,7 @@ struct Context {
 /// the same kind of key are one client.
 ClientId client_of(const Context& context);
 
-/// What tells those who work for this request elsewhere that its client has gone. For its event
+/// Cancels work done for this request on other threads once its client has gone. For its event
 /// loop. Null where no client can leave.
 Cancellation when_client_leaves(const Context& context);
 

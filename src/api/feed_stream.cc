@@ -143,7 +143,7 @@ class FeedStream final : public http::BodyStream {
   Async<> begin();
   /// Where it begins; valid after begin().
   const std::string& beginning() const { return told_etag_; }
-  /// What is to be said about the position that it begins at; until next().
+  /// The warning about the position that it begins at, if any; until next().
   std::string_view warning() const { return piece_ ? std::string_view(piece_->warning) : ""; }
   std::string_view content_type() const { return framing_.content_type(); }
 

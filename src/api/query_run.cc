@@ -19,8 +19,8 @@ using Clock = std::chrono::steady_clock;
 using query::Execution;
 using query::PreparedQuery;
 
-/// What an event loop may look at for one page: so many documents, and so many entries of each
-/// range, for so long.
+/// Limits of a page that is answered on the event loop: documents, index entries of each range,
+/// ranges, and time.
 constexpr std::uint64_t kBriefDocumentsMax = 64;
 constexpr std::size_t kBriefEntriesMax = 1000;
 constexpr std::size_t kBriefRangesMax = 4;

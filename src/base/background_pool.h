@@ -79,7 +79,7 @@ class BackgroundPool {
   void join();
 
  private:
-  /// What a client waits for.
+  /// The queue of one client, a part for each of its connections.
   struct Client {
     struct Connection {
       std::uint64_t id;

@@ -109,7 +109,7 @@ class WorkBudget {
   // As of the last look.
   std::uint32_t seen_item_ = 0;
   TimePoint item_begun_{};  // When it was first looked at.
-  // What the thread had spent when this item, and any, was looked at for the second time.
+  // CPU time of the thread when this item, and any item, was looked at for the second time.
   std::chrono::nanoseconds item_thread_time_{-1};
   std::chrono::nanoseconds first_thread_time_{-1};
 
@@ -118,7 +118,7 @@ class WorkBudget {
   const WorkClock& clock_;
 };
 
-/// What work ends with that its budget has stopped: Unavailable when the client has gone, else
+/// The error of work that its budget has stopped: Unavailable when the client has gone, else
 /// BadRequest.
 Error interruption(const WorkBudget& work);
 

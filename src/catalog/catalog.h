@@ -38,7 +38,7 @@ using EncryptionKeyPtr = std::shared_ptr<const EncryptionKey>;  // Likewise.
 /// Client encryption keys of a database. They cannot be deleted but with it.
 inline constexpr std::size_t kEncryptionKeysMax = 1000;
 
-/// What an operator may bound.
+/// Limits that an operator sets.
 struct CatalogLimits {
   /// Containers that may share a database's throughput; 0: any number.
   std::size_t shared_throughput_containers_max = 0;

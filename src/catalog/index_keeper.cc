@@ -60,7 +60,7 @@ std::vector<std::string> wanted_of(const Container& container, const std::set<st
   return wanted;
 }
 
-/// What a range lacks, as far as it has room for it, and what it has besides.
+/// The indexes to add to a range, as far as it has room for them, and those to drop.
 IndexChange change_for(const IndexRecords& has, const std::vector<std::string>& wanted) {
   IndexChange change;
   std::size_t count = 0;
@@ -208,7 +208,7 @@ IndexKeeper::Outcome IndexKeeper::run_once() {
   attending_.reset();
   if (attended != Attended::Done) {
     Wishes& waiting = waiting_[rid];
-    // What somebody has asked for meanwhile is newer.
+    // A wish that came meanwhile is newer.
     for (const std::string& spec : wishes.unwanted) {
       if (!waiting.wanted.contains(spec)) waiting.unwanted.insert(spec);
     }

@@ -109,7 +109,7 @@ void Catalog::reclaim(PartitionNumber partition) {
       for (; cursor.valid() && keys.size() <= kSingleErasuresMax; cursor.next()) {
         keys.emplace_back(cursor.key());
       }
-      // What cannot be read stays, with its entry, until the next start.
+      // A partition that cannot be read stays, with its entry, until the next start.
       if (!cursor.status()) return;
       if (keys.size() > kSingleErasuresMax) {
         is_large = true;

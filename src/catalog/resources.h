@@ -1,4 +1,4 @@
-// What exists: databases, containers, encryption keys and offers, as values. A change makes a new
+// Resources: databases, containers, encryption keys and offers, as values. A change makes a new
 // value; whoever holds the old one keeps a consistent view.
 #pragma once
 

@@ -134,7 +134,7 @@ int unexpected_argument(const CLI::App& command, const std::string& argument) {
                                           meant ? fmt::format("; did you mean {}?", *meant) : ""));
 }
 
-/// What CLI11 says, as a sentence about the option.
+/// A message of CLI11 as a sentence about the option.
 std::string reworded(const std::string& message) {
   static const std::vector<std::pair<std::regex, const char*>> kRewordings = {
       {std::regex("^(--[a-z-]+): must be "), "$1 must be "},

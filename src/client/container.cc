@@ -98,7 +98,7 @@ class ItemCall {
   const ItemOptions& options_;
 };
 
-/// What the server says when a key is not the one in the document.
+/// The sub-status of a key that is not the one in the document.
 constexpr int kKeyMismatch = 1001;
 
 /// `write` with the key that the document has. What is known of the container may be of one that

@@ -53,7 +53,7 @@ Result<ContainerTimePosition> find_container_time(Reader& reader, const storage:
 Result<ContainerTimePosition> find_container_heads(const storage::Snapshot& snapshot,
                                                    const std::vector<ContainerRange>& ranges);
 
-/// What lies above `from`, in all ranges.
+/// The changes above `from`, in all ranges.
 struct ContainerLag {
   Lag sum;
   std::vector<Lsn> heads;

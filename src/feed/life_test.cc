@@ -1,4 +1,4 @@
-// What readers see of a store that was put back from a copy: see storage/life.h.
+// Readers of a store that was put back from a copy: see storage/life.h.
 #include <gmock/gmock.h>
 
 #include "feed/test_feed.h"

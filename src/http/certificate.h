@@ -19,7 +19,7 @@ struct Certificate {
 Result<Certificate> make_self_signed_certificate(const std::vector<std::string>& extra_names,
                                                  UnixSeconds now);
 
-/// What a certificate is worth at a time, for a name.
+/// The validity of a certificate at a time, for a name.
 enum class CertificateState {
   Valid,
   NotYetValid,  ///< of later than that time; the name is right

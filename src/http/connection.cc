@@ -384,7 +384,7 @@ asio::awaitable<Response> Connection::handle() {
 void Connection::hold_answer(Response& response) {
   auto bytes = response.body_size();
   if (bytes < kLargeAnswerBytes) return;
-  // Those who send the same text share its memory.
+  // Connections that send the same text share its memory.
   if (response.shared_body) {
     bytes /= static_cast<std::size_t>(std::max(1L, response.shared_body.use_count()));
   }

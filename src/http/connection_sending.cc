@@ -160,7 +160,7 @@ Connection::Sent Connection::send_now() {
   }
 }
 
-// Those who send the same text share its memory.
+// Connections that send the same text share its memory.
 std::size_t Connection::payload_bytes() const {
   const auto bytes = head_.size() + payload_.size();
   return shared_ ? bytes / static_cast<std::size_t>(shared_.use_count()) : bytes;

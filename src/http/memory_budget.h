@@ -35,7 +35,7 @@ class MemoryBudget {
   std::atomic<std::size_t> used_{0};
 };
 
-/// What one connection has of the budget. For one thread.
+/// The bytes of the budget that one connection holds. For one thread.
 class MemoryHold {
  public:
   explicit MemoryHold(MemoryBudget& budget) : budget_(budget) {}

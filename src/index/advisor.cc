@@ -76,7 +76,7 @@ Advisor::Container& Advisor::container_of(const Observation& observation, UnixSe
   for (const std::string& text : observation.automatic) {
     container.indexes.try_emplace(text, Index{.saved = 0, .used_at = now, .since = now});
   }
-  // What was told a while ago and is not there will not come.
+  // An index that was asked for a while ago and is not there will not come.
   std::erase_if(container.indexes, [&](const auto& entry) {
     return entry.second.since + limits_.patience.count() <= now &&
            std::ranges::find(observation.automatic, entry.first) == observation.automatic.end();

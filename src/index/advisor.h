@@ -37,7 +37,7 @@ struct AdvisorLimits {
   /// ...and one that is there for read-only keys alone to any that another key's query wants.
   /// Either way one at a time, and none that is younger than this.
   std::chrono::seconds age_min = std::chrono::minutes(1);
-  /// What an index has saved counts for half as much after this time.
+  /// Cost that an index has saved counts for half as much after this time.
   std::chrono::seconds half_life = std::chrono::hours(1);
   std::size_t containers_max = 1000;  ///< that are remembered
   std::size_t wishes_max = 256;       ///< of a container that are remembered

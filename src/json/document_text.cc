@@ -560,7 +560,7 @@ std::string with_system_properties(std::string_view open_text, const SystemPrope
   std::array<bool, kSystemPropertyCount> has_place{};
   std::size_t copied = 0;
   const auto copy_until = [&](std::size_t end) {
-    // What follows a member begins with its comma; the first member has none before it.
+    // The text after a member begins with its comma; the first member has none before it.
     if (copied == 1 && end > 1) text += ',';
     text += open_text.substr(copied, end - copied);
     copied = end;

@@ -3,7 +3,7 @@
 namespace orrery::partition {
 namespace {
 
-/// What finding a document costs besides its length: see WorkBudget.
+/// The cost of finding a document besides its length: see WorkBudget.
 constexpr std::uint64_t kDocumentSteps = 8;
 
 /// Collects a page.

@@ -22,7 +22,7 @@ client::CosmosException refusal(int status, std::string code, const std::string&
   return client::CosmosException(message, std::move(details));
 }
 
-/// What `call` gives, or an Error for what it throws: nothing may leave a thread of the pool.
+/// The result of `call`, or an Error for an exception: none may leave a thread of the pool.
 template <typename Call>
 auto guarded(const Call& call) -> Result<std::invoke_result_t<Call>> {
   try {

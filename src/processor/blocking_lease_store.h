@@ -57,7 +57,7 @@ class PooledLeaseStore final : public AsyncLeaseStore {
   asio::thread_pool pool_;             // Last: its threads use what is above.
 };
 
-/// What hosts use of a store: one of ours directly, another through a pool. Null stays null.
+/// The store as hosts use it: one of ours directly, another through a pool. Null stays null.
 std::shared_ptr<AsyncLeaseStore> async_lease_store(std::shared_ptr<LeaseStore> store);
 
 }  // namespace orrery::processor

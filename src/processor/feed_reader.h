@@ -49,8 +49,8 @@ struct FeedAnswer {
   std::optional<std::chrono::milliseconds> retry_after;
   int status = 0;
   std::string message;
-  /// What the server has to say about the position that was asked from: its data was put back from
-  /// a copy, or lost writes, and the position is from before. Empty: nothing.
+  /// The server's warning about the position that was asked from: its data was put back from a
+  /// copy, or lost writes, and the position is from before. Empty: none.
   std::string warning;
 };
 

@@ -11,7 +11,7 @@ namespace orrery {
 /// Of the body of a client encryption key. The wrapped key of an RSA key of 4096 bits takes 684.
 inline constexpr std::size_t kEncryptionKeyBytesMax = 16 << 10;
 
-/// What is kept of the body of a client encryption key: its id first, then the other members as
+/// The body of a client encryption key as it is stored: its id first, then the other members as
 /// they came, without system properties. BadRequest names the member and the rule.
 Result<Json> parse_encryption_key(std::string_view body);
 

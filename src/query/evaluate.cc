@@ -399,7 +399,7 @@ class Evaluation {
     return scratch = Value::object(std::move(members));
   }
 
-  /// What has no length is looked at in no time.
+  /// Values without a length cost nothing.
   bool spend_for(const Value& value) {
     return value.kind() < Kind::String || frame_.spend_for(value);
   }

@@ -48,7 +48,7 @@ inline constexpr std::size_t kSubqueryGroupsBytesMax = std::size_t{64} << 20;
 /// document.
 inline constexpr std::uint64_t kSubqueryRowsMax = 1'000'000;
 
-/// What finding and reading a document costs besides its length: see WorkBudget.
+/// The cost of finding and reading a document besides its length: see WorkBudget.
 inline constexpr std::uint64_t kDocumentSteps = 8;
 
 /// What an evaluation stands on. One thread's.

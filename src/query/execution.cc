@@ -24,7 +24,7 @@ using SeenSet = std::unordered_set<json::Hash128, RowHashHash>;
 /// The text of a page has room for so much at once: some documents.
 constexpr std::size_t kRowsBytesFirst = std::size_t{16} << 10;
 
-/// What is done once all documents were seen may take so many times as long as one of them.
+/// Sorting and grouping after the last document may take so many times as long as one document.
 constexpr int kFinishShares = 5;
 
 Error too_much_memory(std::string_view what) {

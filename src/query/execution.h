@@ -41,7 +41,7 @@ class Execution {
   Execution(PreparedQueryPtr query, const PageLimits& limits, RowPosition from = {});
   ~Execution();
 
-  /// What follows is done with this budget, which must outlive it, one item for each document;
+  /// Bounds all further work by this budget, which must outlive it, one item for each document;
   /// where it stops, finish() fails. Null, as before: without a bound.
   void work_with(WorkBudget* work);
 

@@ -1,4 +1,4 @@
-// What one document may cost: whatever an expression does, it can be stopped.
+// The cost of one document is bounded: whatever an expression does, it can be stopped.
 #include <atomic>
 #include <chrono>
 #include <string>

@@ -15,7 +15,7 @@
 
 namespace orrery::query {
 
-/// What a function is called with.
+/// The arguments of a call.
 class Arguments : public std::span<const json::Value* const> {
  public:
   using std::span<const json::Value* const>::span;

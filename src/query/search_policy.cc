@@ -58,7 +58,7 @@ json::Value vector_policy_of(const Call& call, const Sources& sources, std::size
   return {};
 }
 
-/// What a constant object says of it; undefined when it says nothing.
+/// The distance function in a constant options object; undefined when it names none.
 json::Value distance_function_in(const Expression& argument) {
   const auto* literal = std::get_if<Literal>(&argument.node);
   return literal == nullptr ? json::Value() : literal->value.member("distanceFunction");

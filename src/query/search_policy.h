@@ -16,8 +16,8 @@ namespace orrery::query {
 void append_hidden_argument(Call& call, const Sources& sources, std::size_t document,
                             const Settings* settings);
 
-/// What is wrong with the constant options of a bound call of VectorDistance or _VectorScore: they
-/// name a distance function that there is not. Nothing where that is not so.
+/// The unknown distance function that the constant options of a bound call of VectorDistance or
+/// _VectorScore name, as an error message. Nothing when they name a known one or none.
 std::optional<std::string> unknown_distance_function(const Call& call);
 
 /// Whether the expression, not bound yet, is a score that can be ordered by.

@@ -38,7 +38,7 @@ constexpr time_t kSweepAgeSeconds = 60;
 /// How many files that are not ours a refusal names.
 constexpr std::size_t kNamedMax = 3;
 
-/// What lies in a directory before its first start is complete, or by no fault of anybody.
+/// Names of files that an unfinished first start may have left, or that file systems make.
 bool is_harmless(std::string_view name) {
   if (name.ends_with(".new")) name.remove_suffix(4);
   return name.starts_with('.') || name == "lost+found" || name == "store" || name == kLockFile ||

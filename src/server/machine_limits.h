@@ -1,4 +1,4 @@
-// What the machine lets the server have: open files and memory.
+// Limits of the machine: open files and memory.
 #pragma once
 
 #include <cstddef>

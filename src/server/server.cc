@@ -114,7 +114,7 @@ Result<std::string> checked_endpoint(std::string endpoint) {
   return endpoint;
 }
 
-/// What an accepted or refused loss takes away, a line for each range, as far as it can be known.
+/// The LSNs that a loss takes away, a line for each range, as far as they can be known.
 std::vector<std::string> describe_loss(const storage::StoreOptions& options,
                                        const storage::Loss& loss) {
   if (!loss.is_acceptable) return {};

@@ -29,7 +29,7 @@ enum class Origin {
   Copied,
 };
 
-/// What the mark says. Look before the store is opened, which replaces files. Blocks.
+/// The origin that the mark tells. Look before the store is opened, which replaces files. Blocks.
 Origin origin_of(const std::filesystem::path& directory);
 
 /// Makes origin_of() say Copied until mark_directory() is called: opening the store may remove what

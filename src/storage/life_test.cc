@@ -96,7 +96,7 @@ TEST_F(LifeTest, TheSameCopyPutBackTwiceBeginsAboveItsFirstTime) {
   store_ = open_store(other.path());
   const Life again = begin(kNow + 1);
   EXPECT_NE(once.id, again.id);
-  // What the first one gave out within a second.
+  // The LSNs that the first one may have given out within a second.
   EXPECT_GE(again.first_lsn.value, once.first_lsn.value + kLsnsPerSecondMax);
   store_.reset();
 }

@@ -1,5 +1,5 @@
-// What is wrong with a write-ahead log that RocksDB does not accept as it is: the torn tail that
-// every crash may leave, or damage in front of writes that were acknowledged.
+// Diagnoses a write-ahead log that RocksDB does not accept as it is: the torn tail that every crash
+// may leave, or damage in front of writes that were acknowledged.
 //
 // The two differ in what follows the first bad place. A write is acknowledged once it is synced,
 // and the next one begins after that: so nothing whole can stand behind a write that a crash has
