@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <system_error>
 
 #include "base/clock.h"
 
@@ -24,16 +25,20 @@ BackgroundPool::BackgroundPool(std::size_t threads, std::function<bool()> presse
                                int niceness)
     : pressed_(std::move(pressed)),
       rest_(rest),
+      niceness_(niceness),
+      threads_max_(threads),
       threads_per_client_(std::max<std::size_t>(threads, 2) - 1) {
   const std::lock_guard lock(mutex_);
-  for (std::size_t i = 0; i < threads; ++i) {
-    threads_.emplace_back([this, niceness] {
-      // On Linux the priority is a thread's own. Where a sandbox forbids it, everyone is treated
-      // alike.
-      ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), niceness);
-      run();
-    });
-  }
+  start_thread();
+}
+
+void BackgroundPool::start_thread() {
+  threads_.emplace_back([this] {
+    // On Linux the priority is a thread's own. Where a sandbox forbids it, everyone is treated
+    // alike.
+    ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), niceness_);
+    run();
+  });
 }
 
 void BackgroundPool::post(Work work) { post(std::move(work), current); }
@@ -48,6 +53,14 @@ void BackgroundPool::post(Work work, ClientId id) {
       connection = client.connections.insert(connection, {.id = id.connection, .waiting = {}});
     }
     connection->waiting.push_back(std::move(work));
+    ++waiting_;
+    if (!joining_ && threads_.size() < threads_max_ && running_ + waiting_ > threads_.size()) {
+      try {
+        start_thread();
+      } catch (const std::system_error&) {
+        // The machine has none left: those that there are do the work.
+      }
+    }
   }
   changed_.notify_one();
 }
@@ -97,6 +110,7 @@ BackgroundPool::Taken BackgroundPool::take() {
   Taken taken{.work = std::move(connection.waiting.front()),
               .client = {.client = id, .connection = connection.id}};
   connection.waiting.pop_front();
+  --waiting_;
   ++client.running;
   ++running_;
   // It is the turn of others, if there are any.

@@ -56,8 +56,8 @@ class BackgroundPool {
     ClientId client_;
   };
 
-  /// `pressed` tells whether others wait now; it is called on the pool's threads, and must be
-  /// cheap.
+  /// With at most so many threads, started as they are needed. `pressed` tells whether others wait
+  /// now; it is called on the pool's threads, and must be cheap.
   BackgroundPool(std::size_t threads, std::function<bool()> pressed, Rest rest,
                  int niceness = kNiceness);
   BackgroundPool(std::size_t threads, std::function<bool()> pressed)
@@ -93,6 +93,7 @@ class BackgroundPool {
     ClientId client;
   };
 
+  void start_thread();
   void run();
   void run(Taken& taken);
   bool can_take() const;
@@ -101,6 +102,8 @@ class BackgroundPool {
 
   const std::function<bool()> pressed_;
   const Rest rest_;
+  const int niceness_;
+  const std::size_t threads_max_;
   const std::size_t threads_per_client_;
   std::atomic<Duration> rest_until_{};  // By the steady clock.
   std::atomic<bool> joining_{false};
@@ -110,8 +113,9 @@ class BackgroundPool {
   // Guarded by mutex_, as all that follows.
   std::map<std::uint64_t, Client> clients_;  // That have work waiting or running.
   std::list<std::uint64_t> turns_;           // Those with work waiting; whose turn it is first.
+  std::size_t waiting_ = 0;
   std::size_t running_ = 0;
-  std::vector<std::thread> threads_;
+  std::vector<std::thread> threads_;  // Started when there is work for one more.
 };
 
 }  // namespace orrery

@@ -3,8 +3,11 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
+#include <filesystem>
 #include <future>
+#include <iterator>
 #include <string>
 #include <thread>
 
@@ -114,6 +117,24 @@ TEST(BackgroundPoolTest, NoClientHasAllThreads) {
   pool.post([&] { ran.set_value(); }, kModest);
   ran.get_future().wait();
   EXPECT_EQ(gate.begun, 2);
+  gate.open();
+}
+
+std::size_t threads_of_this_process() {
+  const std::filesystem::directory_iterator tasks("/proc/self/task");
+  return static_cast<std::size_t>(std::distance(begin(tasks), end(tasks)));
+}
+
+TEST(BackgroundPoolTest, ThreadsAreStartedWhenThereIsWorkForThem) {
+  const std::size_t before = threads_of_this_process();
+  Gate gate;
+  BackgroundPool pool(3, [] { return false; });
+  EXPECT_EQ(threads_of_this_process(), before + 1);
+  for (std::uint64_t i = 1; i <= 5; ++i) {
+    pool.post(gate.work(), {.client = i, .connection = 1});
+    gate.wait_for(static_cast<int>(std::min<std::uint64_t>(i, 3)));
+    EXPECT_EQ(threads_of_this_process(), before + std::min<std::uint64_t>(i, 3));
+  }
   gate.open();
 }
 
