@@ -29,14 +29,14 @@ SYMBOLIZER := /usr/bin/llvm-symbolizer-19
 asan: packages
 	@sh scripts/install.sh scripts/sanitizer-packages.txt
 	cmake --preset asan $(CMAKE_ARGS) > /dev/null
-	cmake --build build-asan -j $(JOBS)
+	cmake --build build-asan --target orrery unit_tests fuzzers -j $(JOBS)
 	cd build-asan && ASAN_OPTIONS="detect_stack_use_after_return=1 external_symbolizer_path=$(SYMBOLIZER)" \
 	  UBSAN_OPTIONS="print_stacktrace=1 external_symbolizer_path=$(SYMBOLIZER)" $(CTEST) -L 'unit|contract|fuzz'
 
 tsan: packages
 	@sh scripts/install.sh scripts/sanitizer-packages.txt
 	cmake --preset tsan $(CMAKE_ARGS) > /dev/null
-	cmake --build build-tsan -j $(JOBS)
+	cmake --build build-tsan --target orrery unit_tests -j $(JOBS)
 	cd build-tsan && TSAN_OPTIONS="halt_on_error=1 second_deadlock_stack=1 external_symbolizer_path=$(SYMBOLIZER) \
 	  suppressions=$(CURDIR)/tests/sanitizers/tsan.supp" $(CTEST) -L 'unit|contract'
 

@@ -47,6 +47,7 @@ target_compile_options(orrery_test_pch PRIVATE ${ORRERY_TEST_OPTIONS})
 target_precompile_headers(orrery_test_pch PRIVATE cmake/test_pch.h)
 
 add_custom_target(fuzzers)
+add_custom_target(unit_tests)
 
 # orrery_module(NAME DEPS module… LIBS target…)
 # src/NAME/*.cc is the library, *_test.cc its unit tests, each *_fuzz.cc one fuzz target.
@@ -73,6 +74,7 @@ function(orrery_module name)
     target_link_libraries(${name}_tests PRIVATE orrery_${name} GTest::gmock GTest::gtest_main)
     target_compile_options(${name}_tests PRIVATE ${ORRERY_TEST_OPTIONS})
     target_precompile_headers(${name}_tests REUSE_FROM orrery_test_pch)
+    add_dependencies(unit_tests ${name}_tests)
     add_test(NAME unit.${name} COMMAND ${name}_tests --gtest_brief=1)
     set_tests_properties(unit.${name} PROPERTIES LABELS unit TIMEOUT 300)
   endif()
