@@ -59,12 +59,7 @@ class LifeMarkTest : public ::testing::Test {
   }
   void copy_all(const fs::path& from, const fs::path& to) {
     fs::remove_all(to);
-    fs::copy(from, to, fs::copy_options::recursive);
-    // As with -a.
-    for (const auto& each : fs::recursive_directory_iterator(from)) {
-      if (!each.is_regular_file()) continue;
-      fs::last_write_time(to / fs::relative(each.path(), from), each.last_write_time());
-    }
+    copy_directory(from, to);
   }
 
   TemporaryDirectory home_;

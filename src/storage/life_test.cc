@@ -90,7 +90,7 @@ TEST_F(LifeTest, TheSameCopyPutBackTwiceBeginsAboveItsFirstTime) {
   TemporaryDirectory other;
   std::filesystem::remove_all(other.path());
   store_.reset();
-  std::filesystem::copy(directory_.path(), other.path(), std::filesystem::copy_options::recursive);
+  copy_directory(directory_.path(), other.path());
   store_ = open_store(directory_.path());
   const Life once = begin(kNow);
   store_ = open_store(other.path());

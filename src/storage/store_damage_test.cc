@@ -83,7 +83,7 @@ class StoreDamageTest : public testing::Test {
   /// A copy, since opening changes it.
   fs::path copy() {
     const fs::path to = copies.path() / std::to_string(++copy_count);
-    fs::copy(directory.path(), to, fs::copy_options::recursive);
+    copy_directory(directory.path(), to);
     return to;
   }
   static void flip(const fs::path& file, std::size_t offset) {

@@ -14,6 +14,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -46,6 +47,23 @@ class TemporaryDirectory {
  private:
   std::filesystem::path path_;
 };
+
+/// As `cp -a` does it, beside a store that may be running: a file that goes meanwhile is left out.
+inline void copy_directory(const std::filesystem::path& from, const std::filesystem::path& to) {
+  namespace fs = std::filesystem;
+  fs::create_directories(to);
+  for (const auto& each : fs::recursive_directory_iterator(from)) {
+    const auto twin = to / fs::relative(each.path(), from);
+    if (std::error_code ignored; each.is_directory(ignored)) {
+      fs::create_directories(twin);
+      continue;
+    }
+    std::error_code gone;
+    const auto time = fs::last_write_time(each.path(), gone);
+    if (gone || !fs::copy_file(each.path(), twin, gone)) continue;
+    fs::last_write_time(twin, time);
+  }
+}
 
 /// Relaxed, since an fsync per commit would only slow the tests down.
 inline Result<std::unique_ptr<Store>> try_open_store(const std::filesystem::path& directory) {
