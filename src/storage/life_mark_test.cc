@@ -50,6 +50,11 @@ class LifeMarkTest : public ::testing::Test {
     life_ = living->life;
     return living->has_begun;
   }
+  /// In order, which writes the watermark.
+  void stop() {
+    store_->flush();
+    store_.reset();
+  }
   void write(std::uint64_t lsn) {
     Head head;
     head.lsn = Lsn{lsn};
@@ -145,10 +150,10 @@ TEST_F(LifeMarkTest, ACopyThatWasMadeWhileTheServerRanAndIsSyncedBackWithoutASta
 
 TEST_F(LifeMarkTest, WhenTheStoreAloneIsPutBackItIsTold) {
   open();
-  store_.reset();
+  stop();
   copy_all(path_, copy_);
   open();
-  store_.reset();
+  stop();
   fs::remove_all(path_ / "store");
   fs::copy(copy_ / "store", path_ / "store", fs::copy_options::recursive);
   // With the watermark of later it would be refused: see StoreDamageTest.
