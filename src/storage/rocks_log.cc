@@ -251,12 +251,15 @@ Result<std::string> read_bytes(const std::filesystem::path& path, std::uint64_t 
   const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (file < 0) return failed();
   std::string bytes;
-  constexpr std::size_t kPiece = 1 << 20;
+  // Most files are small, and some do not tell their size.
+  constexpr std::size_t kPieceMin = 4 << 10;
+  constexpr std::size_t kPieceMax = 1 << 20;
   for (;;) {
     const std::size_t before = bytes.size();
-    bytes.resize(before + kPiece);
+    const std::size_t piece = std::clamp(before, kPieceMin, kPieceMax);
+    bytes.resize(before + piece);
     const ssize_t size =
-        ::pread(file, bytes.data() + before, kPiece, static_cast<off_t>(from + before));
+        ::pread(file, bytes.data() + before, piece, static_cast<off_t>(from + before));
     if (size < 0) {
       const auto error = failed();
       ::close(file);
