@@ -430,6 +430,8 @@ class UnreadAnswers(Crowd):
     """Large answers that nobody reads."""
     name = "answers-unread"
     statuses = {None}
+    # A page is counted once it has been read: until then each connection may have one, of 4 MiB at the most.
+    growth_bytes_max = Crowd.growth_bytes_max + (Case.attackers * Crowd.connections * 4 << 20)
 
     def begin(self, client, connection):
         connection.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
