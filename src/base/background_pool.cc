@@ -91,7 +91,7 @@ void BackgroundPool::run() {
     const auto client = clients_.find(taken.client.client);
     const bool was_at_limit = client->second.running-- == threads_per_client_;
     if (client->second.running == 0 && client->second.connections.empty()) clients_.erase(client);
-    // Wakes submitters that wait for this client's queue, and join().
+    // Threads that left this client's work alone may take it now; those that wait for the end look.
     if (was_at_limit || joining_) changed_.notify_all();
   }
 }
