@@ -364,16 +364,19 @@ bool is_at_tail(const ChangeFeedRequest& request) {
 
 /// A page with something in it, if there is one within the patience of clients. Between two looks
 /// for it others have their turn.
-Async<ChangeFeedAnswer> read_in_turns(const Services& services, const Context& context,
+Async<ChangeFeedAnswer> read_in_turns(const Services& services, Context& context,
                                       ChangeFeedRequest& request) {
   const Cancellation cancellation = when_client_leaves(context);
   const auto patience = std::chrono::steady_clock::now() + kEmptyPageTimeMax;
   const auto lane = services.scans.lane(client_of(context));
   bool applied_representation = false;
   while (true) {
-    ORRERY_CO_TRY(auto answer, co_await run_blocking(lane, [&] {
+    ORRERY_CO_TRY(auto answer, co_await run_blocking(lane, [&]() -> Result<ChangeFeedAnswer> {
                     WorkBudget work(page_limits(services.page_time_max), cancellation);
-                    return read_change_feed(services, context.container, request, work);
+                    ORRERY_TRY(auto read,
+                               read_change_feed(services, context.container, request, work));
+                    ORRERY_TRY(hold_answer(context, read.body.size()));
+                    return read;
                   }));
     applied_representation |= answer.applied_representation;
     const bool is_position_only = request.since && !request.since_with_items;

@@ -32,6 +32,13 @@ Cancellation when_client_leaves(const Context& context) {
   return gone;
 }
 
+Result<> hold_answer(Context& context, std::size_t bytes) {
+  if (context.request.client == nullptr) return {};
+  auto held = context.request.client->hold_answer(bytes);
+  if (!held) context.retry_after = http::kMemoryRetryAfter;
+  return held;
+}
+
 Result<std::optional<std::uint32_t>> page_size(const Context& context, std::uint32_t absent) {
   const auto value = context.header(headers::kMaxItemCount);
   if (value.empty()) return std::optional(absent);

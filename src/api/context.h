@@ -1,6 +1,8 @@
 // Context: what is known about one request on its way through the server.
 #pragma once
 
+#include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -38,6 +40,7 @@ struct Context {
   const catalog::Range* range = nullptr;
 
   Charge charge = kRefused;
+  std::chrono::milliseconds retry_after{0};  ///< of a refusal; 0: what is usual for the error
   bool is_batch = false;  ///< whose failures carry no x-ms-content-path: .NET's client counts on it
 
   std::string_view header(HeaderName name) const { return request.header(name); }
@@ -52,6 +55,10 @@ ClientId client_of(const Context& context);
 /// Cancels work done for this request on other threads once its client has gone. For its event
 /// loop. Null where no client can leave.
 Cancellation when_client_leaves(const Context& context);
+
+/// Counts the answer to this request as soon as it has been read: see http::Client::hold_answer. On
+/// TooManyRequests let it go; the client is told when to come back.
+Result<> hold_answer(Context& context, std::size_t bytes);
 
 /// x-ms-max-item-count: `absent` when absent or 0, nothing for -1 (no bound by count). BadRequest
 /// for the rest.

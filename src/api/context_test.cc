@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "api/reply.h"
 #include "api/test_request.h"
 #include "protocol/headers.h"
 
@@ -60,6 +61,38 @@ TEST(PageSizeTest, RefusesWhatIsNoNumberOrTooSmallOrTooLarge) {
     ASSERT_FALSE(refused) << value;
     EXPECT_EQ(refused.error().code(), ErrorCode::BadRequest);
   }
+}
+
+/// One for whose answers there is memory up to a size.
+class FrugalClient final : public http::Client {
+ public:
+  void when_gone(std::move_only_function<void()>) override {}
+  Result<> hold_answer(std::size_t bytes) override {
+    if (bytes <= 1'000) return {};
+    return Error(ErrorCode::TooManyRequests, "no memory");
+  }
+  std::string address() const override { return "client"; }
+};
+
+TEST(HoldAnswerTest, ARefusedOneTellsItsClientWhenToComeBack) {
+  FrugalClient client;
+  TestRequest request;
+  request.request().client = &client;
+  auto context = request.context();
+  EXPECT_TRUE(hold_answer(context, 1'000));
+  EXPECT_FALSE(
+      error_reply(context, Error(ErrorCode::NotFound, "")).header_lines().contains("retry"));
+  const auto held = hold_answer(context, 1'001);
+  ASSERT_FALSE(held);
+  const auto reply = error_reply(context, held.error());
+  EXPECT_EQ(reply.status, 429);
+  EXPECT_THAT(std::string(reply.header_lines()), HasSubstr("x-ms-retry-after-ms: 500\r\n"));
+}
+
+TEST(HoldAnswerTest, WithoutAConnectionNothingCounts) {
+  TestRequest request;
+  auto context = request.context();
+  EXPECT_TRUE(hold_answer(context, std::size_t{1} << 40));
 }
 
 }  // namespace

@@ -204,9 +204,12 @@ Async<http::Response> read(Services& services, Context& context) {
   auto result =
       read_target(services, *container, partition.number(), target, condition, Tier::Memory);
   if (result.lookup == Lookup::Unknown) {
-    result = co_await run_blocking(services.blocking, [&] {
-      return read_target(services, *container, partition.number(), target, condition, Tier::Disk);
-    });
+    ORRERY_CO_TRY(result, co_await run_blocking(services.blocking, [&]() -> Result<ReadResult> {
+                    auto read = read_target(services, *container, partition.number(), target,
+                                            condition, Tier::Disk);
+                    ORRERY_TRY(hold_answer(context, read.found.record.size()));
+                    return read;
+                  }));
   }
   ORRERY_CO_TRY(check_in_place(*context.range));
   if (result.lookup == Lookup::Missing) co_return missing();

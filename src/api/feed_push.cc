@@ -126,7 +126,7 @@ std::optional<BackgroundPool::Lane> lane_of(const Services& services, const Cont
   return services.scans.lane(client_of(context));
 }
 
-Async<ChangeFeedAnswer> read_shared(Services& services, const Context& context,
+Async<ChangeFeedAnswer> read_shared(Services& services, Context& context,
                                     const ChangeFeedRequest& request) {
   const auto& container = *context.container;
   const std::string etag =
@@ -148,6 +148,7 @@ Async<ChangeFeedAnswer> read_shared(Services& services, const Context& context,
           [&]() -> Result<feed::TailRead> {
             WorkBudget work(page_limits(services.page_time_max));
             ORRERY_TRY(auto read, read_change_feed(services, context.container, request, work));
+            ORRERY_TRY(hold_answer(context, read.body.size()));
             auto answer = std::make_shared<ChangeFeedAnswer>(std::move(read));
             return feed::TailRead{moment_of(answer->heads), answer->body.size(), std::move(answer)};
           },
@@ -162,7 +163,7 @@ Async<ChangeFeedAnswer> read_shared(Services& services, const Context& context,
   co_return answer;
 }
 
-Async<ChangeFeedAnswer> wait_for_change(Services& services, const Context& context,
+Async<ChangeFeedAnswer> wait_for_change(Services& services, Context& context,
                                         ChangeFeedRequest& request, ChangeFeedAnswer caught_up,
                                         std::chrono::steady_clock::time_point deadline,
                                         bool& waited) {

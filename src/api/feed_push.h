@@ -66,13 +66,13 @@ std::optional<BackgroundPool::Lane> lane_of(const Services& services, const Cont
                                             const ChangeFeedRequest& request);
 
 /// As read_change_feed, but shared with others who ask for the same at this moment.
-Async<ChangeFeedAnswer> read_shared(Services& services, const Context& context,
+Async<ChangeFeedAnswer> read_shared(Services& services, Context& context,
                                     const ChangeFeedRequest& request);
 
 /// Waits until there is something to answer with instead of `caught_up`, a 304, or until the
 /// deadline. Errors as read_change_feed; RangeGone also when the range is replaced meanwhile. If
 /// too many wait, the answer comes back as it is, and `waited` is false.
-Async<ChangeFeedAnswer> wait_for_change(Services& services, const Context& context,
+Async<ChangeFeedAnswer> wait_for_change(Services& services, Context& context,
                                         ChangeFeedRequest& request, ChangeFeedAnswer caught_up,
                                         std::chrono::steady_clock::time_point deadline,
                                         bool& waited);

@@ -507,10 +507,12 @@ Result<std::string> make_plan(const Context& context, const catalog::Container& 
 Async<QueryPage> page_elsewhere(const Services& services, Context& context, const QueryJob& job,
                                 const query::Settings& settings, bool is_short) {
   const Cancellation cancellation = when_client_leaves(context);
-  const auto run = [&](WorkBudget& work) {
-    return job.query->shape() == query::PreparedQuery::Shape::Ranked
-               ? run_ranked_page(services, job, settings, work)
-               : run_query_page(services, job, work);
+  const auto run = [&](WorkBudget& work) -> Result<QueryPage> {
+    ORRERY_TRY(auto page, job.query->shape() == query::PreparedQuery::Shape::Ranked
+                              ? run_ranked_page(services, job, settings, work)
+                              : run_query_page(services, job, work));
+    ORRERY_TRY(hold_answer(context, page.rows.size()));
+    return page;
   };
   if (job.choice == AccessChoice::Index) {
     ORRERY_CO_TRY(co_await wait_for_indexes(services, context, job, cancellation));

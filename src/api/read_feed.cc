@@ -133,9 +133,11 @@ Async<http::Response> feed(Services& services, Context& context) {
   }
   const Cancellation cancellation = when_client_leaves(context);
   const auto lane = services.scans.lane(client_of(context));
-  ORRERY_CO_TRY(auto page, co_await run_blocking(lane, [&] {
-                  return read_page_and_ahead(services, context, scope, position, count_max,
-                                             cancellation);
+  ORRERY_CO_TRY(auto page, co_await run_blocking(lane, [&]() -> Result<FeedPage> {
+                  ORRERY_TRY(auto read, read_page_and_ahead(services, context, scope, position,
+                                                            count_max, cancellation));
+                  ORRERY_TRY(hold_answer(context, read.body.size()));
+                  return read;
                 }));
   context.charge = feed_page_charge(page.body.size());
   auto response = reply(context, 200, std::move(page.body));

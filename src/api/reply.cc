@@ -112,7 +112,8 @@ http::Response error_reply(Context& context, const Error& error) {
   const bool failed_write =
       error.code() == ErrorCode::Conflict || error.code() == ErrorCode::PreconditionFailed;
   context.charge = failed_write ? kFailedWrite : kRefused;
-  auto response = error_response(error, context.activity_id, context.charge);
+  auto response = error_response(error, context.activity_id, context.charge,
+                                 static_cast<std::uint64_t>(context.retry_after.count()));
   if (context.container) {
     response.add(headers::kAltContentPath.text, context.container->alt_content_path);
     // Not on a 404: clients take the path there for that of an item.

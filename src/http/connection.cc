@@ -46,8 +46,6 @@ constexpr std::size_t kRequestBytesFree = 32 * 1024;
 constexpr std::size_t kLargeAnswerBytes = 64 * 1024;
 // How often a request that waits for memory looks whether there is some.
 constexpr milliseconds kMemoryPoll{10};
-// How long a client should wait that found no memory: those who do not read are dropped meanwhile.
-constexpr milliseconds kMemoryRetryAfter{500};
 
 Error out_of_memory(const MemoryBudget& memory) {
   return Error(ErrorCode::TooManyRequests,
@@ -213,7 +211,7 @@ asio::awaitable<void> Connection::serve() {
         std::unique_ptr<BodyStream> stream;
         {
           auto response = co_await handle();
-          hold_answer(response);
+          settle_answer(response);
           close = start_response(response);
           stream = std::move(response.stream);
         }
@@ -379,11 +377,22 @@ asio::awaitable<Response> Connection::handle() {
   co_return std::move(*response);
 }
 
+// The handler is the only one who calls it, and this connection waits for the handler.
+Result<> Connection::hold_answer(std::size_t bytes) {
+  const auto counted = bytes < kLargeAnswerBytes ? 0 : bytes;
+  if (answer_memory_.try_hold(counted, service_.memory.bytes_max())) return {};
+  ++service_.stats.memory_refusals;
+  return out_of_memory(service_.memory);
+}
+
 // A large answer that does not fit is thrown away, and its client told to ask again. The answer to
 // a write is sent in any case: it tells what has happened.
-void Connection::hold_answer(Response& response) {
+void Connection::settle_answer(Response& response) {
   auto bytes = response.body_size();
-  if (bytes < kLargeAnswerBytes) return;
+  if (bytes < kLargeAnswerBytes) {
+    answer_memory_.hold(0);
+    return;
+  }
   // Connections that send the same text share its memory.
   if (response.shared_body) {
     bytes /= static_cast<std::size_t>(std::max(1L, response.shared_body.use_count()));

@@ -93,10 +93,11 @@ class Connection final : private Client {
   // Handling.
   Request& describe_request();
   boost::asio::awaitable<Response> handle();
-  void hold_answer(Response& response);
+  void settle_answer(Response& response);
   bool at_home() const;
   boost::asio::awaitable<void> come_home();
   void when_gone(std::move_only_function<void()> leave) override;
+  Result<> hold_answer(std::size_t bytes) override;
   std::string address() const override;
 
   // Sending: start_response; then send, which is start_sending, send_now and, if that was not all,

@@ -220,6 +220,23 @@ TEST(ListenerMemory, UnreadAnswersCountAndOthersHearOfIt) {
   EXPECT_TRUE(eventually([&] { return server.listener().memory().used() == 0; }));
 }
 
+TEST(ListenerMemory, AnAnswerCountsFromWhenItWasReadWhereverThatIs) {
+  TestServer server(with(limits_of_4_mib()));
+  TestClient first(server.port());
+  first.send("GET /read/3900000 HTTP/1.1\r\n\r\n");
+  ASSERT_TRUE(server.entered.pass());
+  // Its event loop has not heard of it yet.
+  EXPECT_EQ(server.listener().memory().used(), 3'900'000u);
+  TestClient second(server.port());
+  EXPECT_EQ(second.ask("GET /read/3900000 HTTP/1.1\r\n\r\n").status, 429);
+  EXPECT_EQ(server.stats().memory_refusals, 1u);
+  EXPECT_EQ(server.listener().memory().used(), 3'900'000u);
+  server.release.open();
+  EXPECT_EQ(first.read_answer().body.size(), 3'900'000u);
+  EXPECT_TRUE(eventually([&] { return server.listener().memory().used() == 0; }));
+  EXPECT_EQ(second.ask("GET /read/3900000 HTTP/1.1\r\n\r\n").status, 200);
+}
+
 TEST(ListenerMemory, ReadersThatDoNotReadAreDroppedWhenItIsShort) {
   auto limits = limits_of_4_mib();
   limits.send_time_max_when_short = milliseconds(50);

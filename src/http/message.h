@@ -1,6 +1,8 @@
 // Requests and responses as the rest of the server sees them.
 #pragma once
 
+#include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
@@ -12,11 +14,17 @@
 #include <boost/asio/awaitable.hpp>
 
 #include "base/header_name.h"
+#include "base/result.h"
 
 namespace orrery::http {
 
+/// How long a client should wait that was refused because memory is short: those who do not read
+/// their answers are dropped meanwhile.
+inline constexpr std::chrono::milliseconds kMemoryRetryAfter{500};
+
 /// The client of a request, for a handler that takes its time: one that waits for something to
-/// happen, or streams. Lives as long as the request. For the connection's event loop only.
+/// happen, reads much, or streams. Lives as long as the request. For the connection's event loop
+/// only, where nothing else is said.
 class Client {
  public:
   /// Calls `leave` once, on the event loop, when there is nobody left to wait for: the client has
@@ -25,6 +33,11 @@ class Client {
   /// before this returns if it has happened already. Replaces what was to be called before; nothing
   /// takes that back.
   virtual void when_gone(std::move_only_function<void()> leave) = 0;
+  /// Counts an answer of so many bytes, instead of what was counted before. To be called as soon as
+  /// it is there, on whichever thread has made it: on its way from there to the event loop it would
+  /// belong to nobody, and the loop may be late. TooManyRequests when there is no memory for it: it
+  /// is to be thrown away at once. Small ones are not counted.
+  virtual Result<> hold_answer(std::size_t bytes) = 0;
   /// "127.0.0.1:4711", for diagnostics.
   virtual std::string address() const = 0;
 

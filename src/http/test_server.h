@@ -133,7 +133,7 @@ class TestServer {
   Listener& listener() { return *listener_; }
   const Stats& stats() const { return listener_->stats(); }
 
-  Gate entered;  ///< opens when a request for /wait is being handled
+  Gate entered;  ///< opens when a request for /wait or /read/… is being handled
   Gate release;  ///< lets such requests end
 
   Outbox outbox;                    ///< what /pushed streams, and what /poll waits for
@@ -240,6 +240,20 @@ class TestServer {
     }
     if (request.target.starts_with("/bytes/")) {
       response.body.assign(std::stoul(std::string(request.target.substr(7))), 'b');
+      co_return response;
+    }
+    if (request.target.starts_with("/read/")) {
+      const auto size = std::stoul(std::string(request.target.substr(6)));
+      const auto held = co_await run_blocking(pool_, [&] {
+        auto outcome = request.client->hold_answer(size);
+        if (outcome) {
+          entered.open();
+          release.pass();
+        }
+        return outcome;
+      });
+      if (!held) co_return refusal({held.error(), {}, request.method, request.target});
+      response.body.assign(size, 'r');
       co_return response;
     }
     if (request.target == "/big") {
