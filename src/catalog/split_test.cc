@@ -468,10 +468,12 @@ TEST_F(SplitTest, AfterADiskErrorAtAnyStepEitherMapHoldsAndNothingIsLost) {
   make_container();
   fill(100, 6000);
   auto expected = documents();
-  int completed = 0;
+  // How many commits a split takes depends on the machine: a slow one copies in more steps.
+  constexpr int kSparedMax = 500;
   int abandoned = 0;
   for (const auto fault : {Fault::BeforeWriting, Fault::AfterWriting}) {
-    for (int spared = 0; spared < 9; ++spared) {
+    int completed = 0;
+    for (int spared = 0; spared < 9 || (completed == 0 && spared < kSparedMax); ++spared) {
       SCOPED_TRACE(fmt::format("fault {} after {} commits", static_cast<int>(fault), spared));
       auto before = current();
       const RangeId range = before->ranges.all().back().id;
@@ -504,8 +506,8 @@ TEST_F(SplitTest, AfterADiskErrorAtAnyStepEitherMapHoldsAndNothingIsLost) {
         EXPECT_EQ(documents(), expected);
       }
     }
+    EXPECT_GT(completed, 0);
   }
-  EXPECT_GT(completed, 0);
   EXPECT_GT(abandoned, 0);
 }
 

@@ -147,7 +147,9 @@ TEST_F(AdvisorTest, OfManyThreadsOneIsTold) {
   std::atomic<std::size_t> told = 0;
   {
     std::vector<std::jthread> threads;
-    for (int i = 0; i < 4; ++i) threads.emplace_back([&] { told += after({}).size(); });
+    for (int i = 0; i < 4; ++i) {
+      threads.emplace_back([&] { told += advisor.saw(observation_of({})).build.size(); });
+    }
   }
   EXPECT_EQ(told, 1U);
 }
