@@ -10,8 +10,11 @@ import subprocess
 import threading
 import time
 
-from harness import (CONTAINER, DATABASE, DOC_BYTES, Harness, Row, can_connect, cpu_seconds, end,
-                     orrery_process, postgres_document, resident_mb, run_json, say, spread)
+from benchmark import (CONTAINER, DATABASE, DOC_BYTES, Harness, Row, can_connect, end, postgres_document,
+                       run_json, say, spread)
+from harness import wire
+from harness.server import free_port
+from harness.waiting import wait_until
 
 LINK = f"dbs/{DATABASE}/colls/{CONTAINER}"
 
@@ -61,14 +64,14 @@ class FeedRows(Harness):
     @contextlib.contextmanager
     def redis(self):
         """Redis in memory alone: its best case for reading."""
-        port = orrery_process.free_port()
+        port = free_port()
         with open(self.log, "ab") as log:
             process = subprocess.Popen(
                 ["redis-server", "--port", str(port), "--bind", "127.0.0.1", "--save", "",
                  "--appendonly", "no", "--dir", self.fresh_directory("redis")],
                 stdout=log, stderr=log)
         try:
-            orrery_process.wait_until(lambda: can_connect(port), 10, "Redis listens")
+            wait_until(lambda: can_connect(port), 10, "Redis listens")
             yield port
         finally:
             end(process, signal.SIGTERM)
@@ -144,11 +147,10 @@ class FeedRows(Harness):
         with self.server(data_dir) as crowd, self.server(self.fresh_directory("alone")) as alone:
             self.make_container(alone)
             for server in (crowd, alone):
-                connection = orrery_process.Connection(server.port)
+                connection = wire.connect(server.port)
                 for number in range(100):
                     body = json.loads(postgres_document()) | {"id": f"solo-{number}", "pk": "solo"}
-                    made = connection.post("docs", LINK, json.dumps(body).encode(),
-                                           {"x-ms-documentdb-partitionkey": '["solo"]'})
+                    made = connection.post(f"/{LINK}/docs", body, {"x-ms-documentdb-partitionkey": '["solo"]'})
                     if made.status != 201:
                         raise RuntimeError(f"create: {made}")
                 connection.close()
@@ -257,10 +259,9 @@ class FeedRows(Harness):
 
             writer = threading.Thread(target=write)
             writer.start()
-            connection = orrery_process.Connection(server.port, seconds_max=600)
+            connection = wire.connect(server.port, seconds_max=600)
             began = time.perf_counter()
-            split = connection.request("POST", f"/{LINK}/operations/split", "colls", LINK,
-                                       body=b'{"range":"0"}')
+            split = connection.post(f"/{LINK}/operations/split", b'{"range":"0"}')
             taken = time.perf_counter() - began
             stopping.set()
             writer.join()

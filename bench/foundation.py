@@ -1,7 +1,6 @@
 """The rows of the foundation: start, size, point reads, creates, and the read feed."""
 
 import contextlib
-import json
 import os
 import shutil
 import signal
@@ -10,8 +9,11 @@ import statistics
 import subprocess
 import time
 
-from harness import (CONTAINER, DATABASE, DOC_BYTES, READ_IDS, Harness, Row, can_connect, end,
-                     orrery_process, resident_mb, run_json, spread, thread_count)
+from benchmark import (CONTAINER, DATABASE, DOC_BYTES, READ_IDS, Harness, Row, can_connect, end, resident_mb,
+                       run_json, spread, thread_count)
+from harness import wire
+from harness.server import READY_SECONDS_MAX, free_port, log_tail
+from harness.waiting import wait_until
 
 
 def children_of(pid):
@@ -20,21 +22,22 @@ def children_of(pid):
 
 
 class FoundationRows(Harness):
-    def time_start(self, data_dir, path, resource_type, link, headers=()):
+    def time_start(self, data_dir, path, headers=None):
         """Milliseconds from exec to the first 200. The process is then stopped in good order."""
-        port = orrery_process.free_port()
-        request = orrery_process.Connection(port).encode("GET", path, resource_type, link, headers)
+        port = free_port()
+        request = wire.connect(port).build("GET", path, None, headers)
+        # Not by the launcher, whose work between fork and exec would be part of the time.
         with open(self.log, "ab") as log:
             began = time.perf_counter()
             process = subprocess.Popen(
                 [self.arguments.binary, "serve", "--data-dir", data_dir, "--listen",
                  f"127.0.0.1:{port}"], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         try:
-            deadline = began + orrery_process.READY_SECONDS_MAX
+            deadline = began + READY_SECONDS_MAX
             while not (answer := first_answer(port, request)).startswith(b"HTTP/1.1 200"):
                 if process.poll() is not None or time.perf_counter() > deadline:
                     raise RuntimeError(f"the server does not start: status {process.returncode}, "
-                                       f"answer {answer}\n{orrery_process.log_tail(self.log)}")
+                                       f"answer {answer}\n{log_tail(self.log)}")
                 time.sleep(0.0002)
             return (time.perf_counter() - began) * 1000
         finally:
@@ -44,7 +47,7 @@ class FoundationRows(Harness):
         times = []
         for _ in range(self.rounds + 3):
             data_dir = self.fresh_directory("empty")
-            times.append(self.time_start(data_dir, "/dbs", "dbs", ""))
+            times.append(self.time_start(data_dir, "/dbs"))
             shutil.rmtree(data_dir)
         times = times[1:]  # the first brings the program into memory
         return Row("start-empty", "≤ 50 ms", statistics.median(times) <= 50,
@@ -52,9 +55,8 @@ class FoundationRows(Harness):
 
     def start_million(self):
         data_dir = self.with_million()["dir"]
-        link = f"dbs/{DATABASE}/colls/{CONTAINER}/docs/doc-{0:010}"
-        times = [self.time_start(data_dir, "/" + link, "docs", link,
-                                 {"x-ms-documentdb-partitionkey": '["k000000"]'})
+        path = f"/dbs/{DATABASE}/colls/{CONTAINER}/docs/doc-{0:010}"
+        times = [self.time_start(data_dir, path, {wire.KEY: '["k000000"]'})
                  for _ in range(self.rounds)]
         return Row("start-million", "≤ 150 ms", statistics.median(times) <= 150,
                    f"{spread(times, 1)} ms from exec to the first point read among "
@@ -62,8 +64,8 @@ class FoundationRows(Harness):
 
     def idle_memory(self):
         with self.server(self.fresh_directory("idle")) as server:
-            connection = orrery_process.Connection(server.port)
-            connection.feed("dbs", "")
+            connection = wire.connect(server.port)
+            connection.get("/dbs")
             connection.close()
             sizes = [resident_mb(server.process.pid)]
 
@@ -71,7 +73,7 @@ class FoundationRows(Harness):
                 sizes.append(resident_mb(server.process.pid))
                 return sizes[-1] == sizes[-2]
 
-            orrery_process.wait_until(settled, 20, "memory stays the same", pause=0.5)
+            wait_until(settled, 20, "memory stays the same", pause=0.5)
         return Row("idle-memory", "≤ 40 MB", sizes[-1] <= 40, f"{sizes[-1]:.1f} MB resident")
 
     def idle_containers(self):
@@ -79,13 +81,13 @@ class FoundationRows(Harness):
         count = 10_000
         with self.server(self.fresh_directory("containers")) as server:
             self.make_container(server)
-            connection = orrery_process.Connection(server.port)
+            connection = wire.connect(server.port)
             before = resident_mb(server.process.pid)
             threads = thread_count(server.process.pid)
             for number in range(count):
-                made = connection.post("colls", f"dbs/{DATABASE}", json.dumps({
+                made = connection.post(f"/dbs/{DATABASE}/colls", {
                     "id": f"idle-{number}",
-                    "partitionKey": {"paths": ["/pk"], "kind": "Hash", "version": 2}}).encode())
+                    "partitionKey": {"paths": ["/pk"], "kind": "Hash", "version": 2}})
                 if made.status != 201:
                     raise RuntimeError(f"create container {number}: {made}")
             connection.close()
@@ -128,7 +130,7 @@ class FoundationRows(Harness):
     def nginx(self, settings):
         """nginx with one worker, serving one file of 1 KB."""
         directory = self.fresh_directory("nginx")
-        port = orrery_process.free_port()
+        port = free_port()
         with open(os.path.join(directory, "1k.json"), "w", encoding="ascii") as file:
             file.write('{"text":"' + "x" * (DOC_BYTES - 11) + '"}')
         with open(os.path.join(directory, "nginx.conf"), "w", encoding="ascii") as file:
@@ -139,8 +141,8 @@ class FoundationRows(Harness):
                                    stderr=subprocess.DEVNULL)
         try:
             # It listens before it has a worker.
-            orrery_process.wait_until(lambda: can_connect(port) and children_of(process.pid), 10,
-                                      "nginx listens and has a worker")
+            wait_until(lambda: can_connect(port) and children_of(process.pid), 10,
+                       "nginx listens and has a worker")
             yield {"port": port, "worker": children_of(process.pid)[0]}
         finally:
             end(process, signal.SIGTERM)

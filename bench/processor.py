@@ -4,12 +4,14 @@ import contextlib
 import json
 import os
 import re
+import signal
 import statistics
 import subprocess
 import time
 
-from harness import (CONTAINER, DATABASE, READ_IDS, Harness, Row, end, orrery_process, run_json,
-                     say, spread)
+from benchmark import CONTAINER, DATABASE, READ_IDS, Harness, Row, end, run_json, say, spread
+from harness import wire
+from harness.waiting import wait_until
 
 LINK = f"dbs/{DATABASE}/colls/{CONTAINER}"
 RU_PER_RANGE = 6000  # with which a container gets so many ranges,
@@ -25,27 +27,26 @@ class ProcessorRows(Harness):
     def make_ranges(self, server, ranges, leases=("leases",)):
         """A container of so many ranges, and lease containers."""
         made_at_once = min(ranges, RANGES_MADE_MAX)
-        connection = orrery_process.Connection(server.port, seconds_max=300)
-        made = connection.post("dbs", "", json.dumps({"id": DATABASE}).encode())
+        connection = wire.connect(server.port, seconds_max=300)
+        made = connection.post("/dbs", {"id": DATABASE})
         if made.status not in (201, 409):
             raise RuntimeError(f"create database: {made}")
         for name, path, throughput in ((CONTAINER, "/pk", 400 if ranges == 1
                                         else made_at_once * RU_PER_RANGE),
                                        *((each, "/id", 400) for each in leases)):
-            made = connection.post("colls", f"dbs/{DATABASE}", json.dumps({
+            made = connection.post(f"/dbs/{DATABASE}/colls", {
                 "id": name, "defaultTtl": -1,
                 "partitionKey": {"paths": [path], "kind": "Hash", "version": 2},
-            }).encode(), {"x-ms-offer-throughput": str(throughput)})
+            }, {"x-ms-offer-throughput": str(throughput)})
             if made.status != 201:
                 raise RuntimeError(f"create container: {made}")
-        whole = connection.all_of("pkranges", LINK, "PartitionKeyRanges")[0]
+        whole = connection.all_of(f"/{LINK}/pkranges", "PartitionKeyRanges")[0]
         for number in range(ranges - len(whole)):
-            made = connection.request("POST", f"/{LINK}/operations/split", "colls", LINK,
-                                      body=json.dumps({"range": whole[number]["id"]}).encode())
+            made = connection.post(f"/{LINK}/operations/split", {"range": whole[number]["id"]})
             if made.status != 200:
                 raise RuntimeError(f"split: {made}")
             known = {each["id"] for each in whole}
-            whole += [each for each in made.json()["PartitionKeyRanges"] if each["id"] not in known]
+            whole += [each for each in made.json["PartitionKeyRanges"] if each["id"] not in known]
         connection.close()
 
     def processor(self, mode, server, **options):
@@ -66,7 +67,7 @@ class ProcessorRows(Harness):
         try:
             yield process, said
         finally:
-            end(process, orrery_process.signal.SIGKILL)
+            end(process, signal.SIGKILL)
 
     # ── Catching up ───────────────────────────────────────────────────────────────────────────
 
@@ -128,14 +129,14 @@ class ProcessorRows(Harness):
                 for number in range(self.rounds):
                     with self.host(server, f"victim{number}", leases="leases",
                                    **TAKE_OVER_MS) as (process, victim):
-                        orrery_process.wait_until(lambda: len(opened(victim)) == ranges // 2, 60,
-                                                  "the victim has its share")
+                        wait_until(lambda: len(opened(victim)) == ranges // 2, 60,
+                                   "the victim has its share")
                         before = len(opened(survivor))
                         # Another moment of its interval in every round.
                         time.sleep(TAKE_OVER_MS["renew-ms"] / 1000 * (number + 0.5) / self.rounds)
                         process.kill()
                         killed = time.monotonic()
-                        orrery_process.wait_until(
+                        wait_until(
                             lambda: len(opened(survivor)) >= before + ranges // 2, 60,
                             "the survivor has them all")
                         times.append(max(opened(survivor)[before:]) - killed)
@@ -156,8 +157,8 @@ class ProcessorRows(Harness):
             self.make_ranges(server, leases)
             with self.host(server, "idle", leases="leases",
                            **{"renew-ms": renew_seconds * 1000}) as (_, said):
-                orrery_process.wait_until(lambda: len(opened(said)) == leases, 300,
-                                          "the host has all leases", pause=0.1)
+                wait_until(lambda: len(opened(said)) == leases, 300,
+                           "the host has all leases", pause=0.1)
                 time.sleep(renew_seconds)  # of which some were made, others renewed
                 counts = self.writes_by_second(server, "leases", intervals * renew_seconds)
         allowed = leases / renew_seconds
@@ -169,14 +170,14 @@ class ProcessorRows(Harness):
 
     def writes_by_second(self, server, container, seconds):
         """Every write moves the head of its range by one."""
-        connection = orrery_process.Connection(server.port)
+        connection = wire.connect(server.port)
         link = f"dbs/{DATABASE}/colls/{container}"
 
         def head():
-            answer = connection.feed("docs", link, {
+            answer = connection.get(f"/{link}/docs", {
                 "a-im": "Incremental feed", "if-none-match": "*",
                 "x-ms-documentdb-partitionkeyrangeid": "0"})
-            return int(answer.headers["etag"].strip('"'))
+            return int(answer["etag"].strip('"'))
 
         began = time.monotonic()
         heads = [head()]
@@ -216,11 +217,11 @@ class ProcessorRows(Harness):
 
     def wrk_script(self, port):
         """Requests as orrery_load sends them, for wrk to choose from."""
-        connection = orrery_process.Connection(port)
+        connection = wire.connect(port)
         requests = []
         for number in range(READ_IDS):
             link = f"{LINK}/docs/doc-{number:010}"
-            request = connection.encode("GET", "/" + link, "docs", link, {
+            request = connection.build("GET", f"/{link}", None, {
                 "x-ms-documentdb-partitionkey": f'["k{number % 1000:06}"]',
                 "accept": "application/json", "user-agent": "wrk"})
             requests.append(json.dumps(request.decode("ascii")))  # escapes as Lua has them, too

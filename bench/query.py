@@ -10,8 +10,9 @@ import statistics
 import time
 import urllib.parse
 
-from harness import (CONTAINER, DATABASE, DOC_BYTES, Harness, Row, orrery_process, run_json, say,
-                     spread)
+from benchmark import (CONTAINER, DATABASE, DOC_BYTES, Harness, Row, run_json, say, spread)
+from harness import wire
+from harness.waiting import wait_until
 
 LINK = f"dbs/{DATABASE}/colls/{CONTAINER}"
 CLIENTS = 16
@@ -101,14 +102,14 @@ class QueryRows(Harness):
 
     def ask(self, connection, query, value=0, **headers):
         body = {"query": query, "parameters": [{"name": "@n", "value": value}]}
-        return connection.post("docs", LINK, json.dumps(body).encode(), {
+        return connection.post(f"/{LINK}/docs", body, {
             "x-ms-documentdb-isquery": "True", "x-orrery-explain": "true",
             "x-ms-documentdb-query-enablecrosspartition": "True",
             "x-orrery-cross-partition-queries": "serve", **headers})
 
     def wait_for_index(self, server, query):
         """Asks until an index serves. The server builds what such a question wants."""
-        connection = orrery_process.Connection(server.port, seconds_max=INDEX_SECONDS_MAX)
+        connection = wire.connect(server.port, seconds_max=INDEX_SECONDS_MAX)
 
         def served():
             answer = self.ask(connection, query, **{"x-orrery-query-access": "index"})
@@ -116,10 +117,10 @@ class QueryRows(Harness):
                 return False
             if answer.status != 200:
                 raise RuntimeError(f"{query}: {answer}")
-            ranges = json.loads(urllib.parse.unquote(answer.headers["x-orrery-explain"]))["ranges"]
+            ranges = json.loads(urllib.parse.unquote(answer["x-orrery-explain"]))["ranges"]
             return all("index" in each["way"] for each in ranges)
 
-        orrery_process.wait_until(served, INDEX_SECONDS_MAX, f"an index serves {query}", pause=0.2)
+        wait_until(served, INDEX_SECONDS_MAX, f"an index serves {query}", pause=0.2)
         connection.close()
 
     # ── By index ──────────────────────────────────────────────────────────────────────────────
@@ -257,14 +258,13 @@ class QueryRows(Harness):
                    f"indexing mode none, 64 connections", ratio)
 
     def make_container_with(self, server, policy):
-        connection = orrery_process.Connection(server.port)
-        made = [connection.post("dbs", "", json.dumps({"id": DATABASE}).encode())]
+        connection = wire.connect(server.port)
+        made = [connection.post("/dbs", {"id": DATABASE})]
         definition = {"id": CONTAINER, "partitionKey": {"paths": ["/pk"], "kind": "Hash",
                                                         "version": 2}}
         if policy is not None:
             definition["indexingPolicy"] = policy
-        made.append(connection.post("colls", f"dbs/{DATABASE}", json.dumps(definition).encode(),
-                                    {"x-ms-offer-throughput": "400"}))
+        made.append(connection.post(f"/dbs/{DATABASE}/colls", definition, {"x-ms-offer-throughput": "400"}))
         connection.close()
         if [each.status for each in made] != [201, 201]:
             raise RuntimeError(f"create database and container: {made}")

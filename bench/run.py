@@ -22,7 +22,7 @@ import feed
 import foundation
 import processor
 import query
-from harness import ROOT, say
+from benchmark import ROOT, say
 
 ROWS = foundation.ROWS | feed.ROWS | processor.ROWS | query.ROWS
 

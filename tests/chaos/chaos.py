@@ -15,6 +15,7 @@ import argparse
 import collections
 import heapq
 import os
+import pathlib
 import random
 import shutil
 import sys
@@ -22,14 +23,11 @@ import tempfile
 import time
 import traceback
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-BUILD = os.path.join(HERE, "..", "..", "build")
-sys.path.insert(0, os.path.join(HERE, "..", "fault"))
-sys.path.insert(0, HERE)
-
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import checks  # noqa: E402
-import orrery_process  # noqa: E402
 import processes  # noqa: E402
+from harness import server as launcher, wire  # noqa: E402
+from harness.waiting import TimedOut, wait_until  # noqa: E402
 
 Timing = collections.namedtuple("Timing", "renew_ms acquire_ms expiration_ms page_size work_ms")
 TIMING = Timing(renew_ms=300, acquire_ms=250, expiration_ms=1500, page_size=20, work_ms=25)
@@ -51,9 +49,9 @@ MACHINE_SECONDS = 2.0
 
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("--binary", default=os.environ.get("ORRERY_BINARY", f"{BUILD}/orrery"))
+    parser.add_argument("--binary", default=launcher.BINARY)
     parser.add_argument("--host", default=os.environ.get("ORRERY_CHAOS_HOST",
-                                                         f"{BUILD}/bin/chaos_host"))
+                                                         f"{launcher.BUILD}/bin/chaos_host"))
     parser.add_argument("--seed", type=int, default=None)
     parser.add_argument("--duration", type=float, default=100, help="of the disorder, in seconds")
     parser.add_argument("--work-dir", default=None, help="kept when something fails")
@@ -81,8 +79,8 @@ class Chaos:
         self.arguments, self.work_dir = arguments, work_dir
         data_dir = os.path.join(work_dir, "data")
         os.mkdir(data_dir)
-        self.server = orrery_process.Server(arguments.binary, data_dir,
-                                            os.path.join(work_dir, "server.log"))
+        self.server = launcher.Server(data_dir=data_dir, log_path=os.path.join(work_dir, "server.log"),
+                                      binary=arguments.binary)
         self.hosts, self.gone = [], []  # that run, or are stopped; that were
         self.leaving = []
         self.writers, self.topology = [], []
@@ -111,12 +109,17 @@ class Chaos:
             self.later(self.began + at, lambda w=what, a=whom, b=how_long: self.do(w, a, b))
         while self.agenda and self.agenda[0][0] < self.began + self.arguments.duration:
             when, _, action = heapq.heappop(self.agenda)
-            while time.monotonic() < when:
-                time.sleep(min(0.02, max(0.0, when - time.monotonic())))
-                self.look_for_the_dead()
+            self.wait_for(when)
             action()
         self.calm_down()
         self.look()
+
+    def wait_for(self, when):
+        """The moment of the plan: until then nobody may end by himself."""
+        def is_due():
+            self.look_for_the_dead()
+            return time.monotonic() >= when
+        wait_until(is_due, max(0.0, when - time.monotonic()) + 1, "the next moment of the plan", pause=0.01)
 
     def later(self, when, action):
         heapq.heappush(self.agenda, (when, len(self.agenda) + self.counts.total(), action))
@@ -148,7 +151,7 @@ class Chaos:
             self.later(time.monotonic() + 0.1 + 1.4 * how_long, self.start_server)
         elif what == "stop server" and self.server.alive():
             self.say("the server is stopped")
-            status = self.server.stop()
+            status = self.server.terminate()
             if status != 0:
                 self.ending_early.append(f"the server stopped with status {status}")
             self.later(time.monotonic() + 0.1 + 0.4 * how_long, self.start_server)
@@ -226,15 +229,15 @@ class Chaos:
         for writer in self.writers:
             writer.stopping.set()
         for thread in [*self.writers, *self.topology]:
-            thread.join(timeout=orrery_process.ANSWER_SECONDS_MAX + 5)
+            thread.join(timeout=wire.ANSWER_SECONDS_MAX + 5)
         self.say("nobody writes any more")
         while len(self.hosts) > HOSTS:
             self.ask_to_leave(self.hosts[0])
         while len(self.hosts) < HOSTS:
             self.start_host()
-        orrery_process.wait_until(self.all_have_left, LEAVE_SECONDS_MAX, "hosts leave")
-        orrery_process.wait_until(lambda: all(host.is_ready() for host in self.hosts),
-                                  processes.READY_SECONDS_MAX, "hosts take part")
+        wait_until(self.all_have_left, LEAVE_SECONDS_MAX, "hosts leave")
+        wait_until(lambda: all(host.is_ready() for host in self.hosts),
+                   processes.READY_SECONDS_MAX, "hosts take part")
         self.say(f"calm: {len(self.hosts)} hosts")
 
     def all_have_left(self):
@@ -255,8 +258,8 @@ class Chaos:
             return self.records.processed.issuperset(final.values())
 
         try:
-            orrery_process.wait_until(all_processed, PROCESSED_SECONDS_MAX, "all is processed", 0.1)
-        except TimeoutError:
+            wait_until(all_processed, PROCESSED_SECONDS_MAX, "all is processed", 0.1)
+        except TimedOut:
             pass  # The check says what is missing.
         acknowledged = {}
         for writer in self.writers:
@@ -299,8 +302,8 @@ class Chaos:
 
         wrong = []
         try:
-            orrery_process.wait_until(is_even, allowed, "even", 0.02)
-        except TimeoutError:
+            wait_until(is_even, allowed, "even", 0.02)
+        except TimedOut:
             wrong = [f"after {allowed:.1f} s the hosts have {dict(shares)}"]
         self.judge("leases are spread evenly", wrong,
                    f"after {time.monotonic() - began:.2f} s of calm, of {allowed:.2f} allowed")
@@ -308,7 +311,7 @@ class Chaos:
     def end_all(self):
         for host in list(self.hosts):
             self.ask_to_leave(host)
-        orrery_process.wait_until(self.all_have_left, LEAVE_SECONDS_MAX, "hosts leave")
+        wait_until(self.all_have_left, LEAVE_SECONDS_MAX, "hosts leave")
         owned = [each["LeaseToken"] for each in processes.leases_of(self.server.port)
                  if each["Owner"]]
         self.judge("who leaves gives its leases back", [f"leases {owned} still have an owner"]

@@ -8,7 +8,8 @@ import subprocess
 import threading
 import time
 
-import orrery_process
+from harness import program as programs, wire
+from harness.server import log_tail
 
 DATABASE = "chaos"
 MONITORED = "monitored"
@@ -36,17 +37,16 @@ class Host:
         self.output_path = os.path.join(work_dir, f"{serial:03}-{name}.out")
         self.stopped = False
         self.pauses = []  # (from, to), in seconds of the monotonic clock
-        key = orrery_process.base64.b64encode(orrery_process.WELL_KNOWN_KEY).decode()
         with open(self.log_path, "ab") as log, open(self.output_path, "wb") as output:
             self.process = subprocess.Popen(
-                [program, "--endpoint", f"http://127.0.0.1:{port}", "--key", key,
+                [program, "--endpoint", f"http://127.0.0.1:{port}", "--key", wire.WELL_KNOWN_KEY,
                  "--database", DATABASE, "--monitored", MONITORED, "--leases", LEASES,
                  "--name", name, "--record", self.record_path,
                  "--renew-ms", str(timing.renew_ms), "--acquire-ms", str(timing.acquire_ms),
                  "--expiration-ms", str(timing.expiration_ms),
                  "--page-size", str(timing.page_size), "--work-ms", str(timing.work_ms)],
                 stdin=subprocess.DEVNULL, stdout=output, stderr=log,
-                preexec_fn=orrery_process._die_with_parent)
+                preexec_fn=programs.before_exec())
 
     def is_ready(self):
         with open(self.output_path, "rb") as output:
@@ -70,7 +70,7 @@ class Host:
         self.process.send_signal(signal.SIGTERM)
 
     def log_tail(self):
-        return orrery_process.log_tail(self.log_path)
+        return log_tail(self.log_path)
 
 
 # ── Writers ───────────────────────────────────────────────────────────────────────────────────
@@ -81,7 +81,7 @@ class Writer(threading.Thread):
 
     def __init__(self, number, port, seed):
         super().__init__(daemon=True, name=f"writer {number}")
-        self.connection = orrery_process.Connection(port)
+        self.connection = wire.connect(port)
         self.random = random.Random(f"{seed}/{number}")
         self.keys = {f"w{number}-k{key}": 0 for key in range(4)}  # and the last number of each
         self.stopping = threading.Event()
@@ -108,9 +108,8 @@ class Writer(threading.Thread):
         if update:
             headers["x-ms-documentdb-is-upsert"] = "true"
         try:
-            response = self.connection.post("docs", MONITORED_LINK, json.dumps(body).encode(),
-                                            headers)
-        except orrery_process.NoAnswer as failure:
+            response = self.connection.post(f"/{MONITORED_LINK}/docs", body, headers)
+        except wire.NoAnswer as failure:
             if failure.sent:
                 self.open_ones += 1
             self.stopping.wait(0.05)
@@ -132,7 +131,7 @@ class TopologyChange(threading.Thread):
 
     def __init__(self, port, kind, chance):
         super().__init__(daemon=True, name=kind)
-        self.connection = orrery_process.Connection(port)
+        self.connection = wire.connect(port)
         self.kind, self.chance = kind, chance
         self.outcome = "without an answer"
 
@@ -142,20 +141,18 @@ class TopologyChange(threading.Thread):
             if body is None:
                 self.outcome = "nothing to do"
                 return
-            response = self.connection.request(
-                "POST", f"/{MONITORED_LINK}/operations/{self.kind}", "colls", MONITORED_LINK, (),
-                json.dumps(body).encode())
+            response = self.connection.post(f"/{MONITORED_LINK}/operations/{self.kind}", body)
             self.outcome = f"{response.status} for {body}"
-        except orrery_process.NoAnswer:
+        except wire.NoAnswer:
             pass  # The map is the old one or the new one.
         finally:
             self.connection.close()
 
     def ranges(self):
-        answer = self.connection.feed("pkranges", MONITORED_LINK)
+        answer = self.connection.get(f"/{MONITORED_LINK}/pkranges")
         if answer.status != 200:
             return []
-        return sorted(answer.json()["PartitionKeyRanges"], key=lambda each: each["minInclusive"])
+        return sorted(answer.json["PartitionKeyRanges"], key=lambda each: each["minInclusive"])
 
     def split(self):
         places = [(each["id"], edge) for each in self.ranges() for edge in EDGES
@@ -176,29 +173,28 @@ class TopologyChange(threading.Thread):
 # ── Setting up, and looking ───────────────────────────────────────────────────────────────────
 
 def make_containers(port):
-    connection = orrery_process.Connection(port)
-    expect(connection.post("dbs", "", json.dumps({"id": DATABASE}).encode()), 201)
+    connection = wire.connect(port)
+    expect(connection.post("/dbs", {"id": DATABASE}), 201)
     for name, path, throughput in ((MONITORED, "/pk", 6000 * RANGES), (LEASES, "/id", 400)):
         body = {"id": name, "partitionKey": {"paths": [path], "kind": "Hash", "version": 2},
                 "defaultTtl": -1}
-        made = expect(connection.post("colls", f"dbs/{DATABASE}", json.dumps(body).encode(),
+        made = expect(connection.post(f"/dbs/{DATABASE}/colls", body,
                                       {"x-ms-offer-throughput": throughput}), 201)
-        lower_throughput(connection, made.json()["_rid"])
+        lower_throughput(connection, made.json["_rid"])
     connection.close()
 
 
 def lower_throughput(connection, rid):
     """So that nothing asks for more ranges than a merge leaves."""
-    offers, _ = connection.all_of("offers", "", "Offers")
+    offers, _ = connection.all_of("/offers", "Offers")
     offer = next(each for each in offers if each["offerResourceId"] == rid)
     offer["content"]["offerThroughput"] = 400
-    expect(connection.request("PUT", f"/offers/{offer['id']}", "offers", offer["id"].lower(), (),
-                              json.dumps(offer).encode()), 200)
+    expect(connection.put(f"/offers/{offer['id']}", offer), 200)
 
 
 def documents_of(port, link):
-    connection = orrery_process.Connection(port)
-    documents, pages = connection.all_of("docs", link, "Documents",
+    connection = wire.connect(port)
+    documents, pages = connection.all_of(f"/{link}/docs", "Documents",
                                          {"x-ms-documentdb-query-enablecrosspartition": "true"})
     connection.close()
     expect(pages[-1], 200)

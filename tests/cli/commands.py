@@ -5,22 +5,18 @@ Standard library only.
 
 import datetime
 import json
-import os
 import pathlib
 import shlex
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import unittest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "fault"))
-import orrery_process  # noqa: E402
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from harness import program, server as launcher, waiting, wire  # noqa: E402
+from harness.server import BINARY  # noqa: E402
 
-BINARY = os.environ.get("ORRERY_BINARY",
-                        str(pathlib.Path(__file__).resolve().parents[2] / "build" / "orrery"))
 PATIENCE = 30.0
 # Hosts that notice soon when one of them is gone.
 QUICK = ("--renew-interval", "300ms", "--acquire-interval", "200ms",
@@ -30,16 +26,7 @@ MANY_RANGES = {"x-ms-offer-throughput": "31000"}
 
 
 def wait_until(condition, what):
-    return orrery_process.wait_until(condition, PATIENCE, what, pause=0.02)
-
-
-def is_running(pid):
-    """Not one that is dead and not yet buried by whoever has adopted it."""
-    try:
-        stat = pathlib.Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        return False
-    return stat.rpartition(")")[2].split()[0] not in "ZX"
+    return waiting.wait_until(condition, PATIENCE, what, pause=0.02)
 
 
 def utc(seconds):
@@ -52,76 +39,35 @@ class Container:
         self.connection, self.name = connection, f"{database}/{name}"
         self.link = f"dbs/{database}/colls/{name}"
         body = {"id": name, "partitionKey": {"paths": [key_path], "kind": "Hash"}, **properties}
-        made = connection.post("colls", f"dbs/{database}", json.dumps(body).encode(), headers)
+        made = connection.post(f"/dbs/{database}/colls", body, headers)
         assert made.status == 201, made
 
     def write(self, document_id, **members):
         """Creates or replaces; the document as the server has it."""
         document = {"id": document_id, "pk": document_id, **members}
-        written = self.connection.post(
-            "docs", self.link, json.dumps(document).encode(),
-            {"x-ms-documentdb-partitionkey": json.dumps([document["pk"]]),
-             "x-ms-documentdb-is-upsert": "true"})
+        written = self.connection.post(f"/{self.link}/docs", document,
+                                       wire.key_header([document["pk"]]) | wire.UPSERT)
         assert written.status in (200, 201), written
-        return written.json()
+        return written.json
 
     def fill(self, count, prefix="d", **members):
         return [self.write(f"{prefix}{number}", **members)["id"] for number in range(count)]
 
     def documents(self):
-        found, pages = self.connection.all_of("docs", self.link, "Documents")
+        found, pages = self.connection.all_of(f"/{self.link}/docs", "Documents")
         assert pages[-1].status == 200, pages[-1]
         return found
 
     def range_count(self):
-        found, _ = self.connection.all_of("pkranges", self.link, "PartitionKeyRanges")
+        found, _ = self.connection.all_of(f"/{self.link}/pkranges", "PartitionKeyRanges")
         return len(found)
 
 
-class Command:
+class Command(program.Program):
     """A command that goes on, and what it has said."""
 
     def __init__(self, environment, arguments):
-        self.arguments = arguments
-        self.process = subprocess.Popen([BINARY, *map(str, arguments)], env=environment, text=True,
-                                        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                        stderr=subprocess.PIPE)
-        self.lines, self.complaints = [], []
-        self.readers = [threading.Thread(target=self.collect, args=pair, daemon=True) for pair in
-                        ((self.process.stdout, self.lines), (self.process.stderr, self.complaints))]
-        for reader in self.readers:
-            reader.start()
-
-    @staticmethod
-    def collect(stream, lines):
-        for line in stream:
-            lines.append(line.rstrip("\n"))
-
-    def alive(self):
-        return self.process.poll() is None
-
-    def kill(self):
-        """SIGKILL, as a crash."""
-        self.process.kill()
-        self.process.wait()
-
-    def stop(self, number=signal.SIGTERM):
-        """Asks it to end; its exit code."""
-        self.process.send_signal(number)
-        return self.wait()
-
-    def wait(self):
-        try:
-            return self.process.wait(PATIENCE)
-        except subprocess.TimeoutExpired:
-            raise AssertionError(f"{self.arguments} does not end: {self.complaints}") from None
-
-    def close(self):
-        self.kill()
-        for reader in self.readers:
-            reader.join()
-        self.process.stdout.close()
-        self.process.stderr.close()
+        super().__init__([BINARY, *arguments], environment)
 
 
 class CommandLineTest(unittest.TestCase):
@@ -130,8 +76,7 @@ class CommandLineTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.root = pathlib.Path(tempfile.mkdtemp(prefix="orrery-cli-"))
-        cls.server = orrery_process.Server(BINARY, str(cls.root / "data"), str(cls.root / "log"),
-                                           arguments=("--durability", "relaxed"))
+        cls.server = launcher.Server("--durability", "relaxed", data_dir=cls.root / "data", log_path=cls.root / "log")
         cls.server.start()
         cls.databases = 0
 
@@ -145,14 +90,12 @@ class CommandLineTest(unittest.TestCase):
         self.database = f"db{self.databases}"
         self.directory = self.root / self.database
         self.directory.mkdir()
-        self.connection = orrery_process.Connection(self.server.port)
+        self.connection = wire.connect(self.server.port)
         self.addCleanup(self.connection.close)
-        self.assertEqual(self.connection.post("dbs", "", json.dumps(
-            {"id": self.database}).encode()).status, 201)
-        self.environment = {name: value for name, value in os.environ.items()
-                            if not name.startswith("ORRERY_")}
-        self.environment |= {"ORRERY_ENDPOINT": f"http://127.0.0.1:{self.server.port}/",
-                             "XDG_STATE_HOME": str(self.directory / "state-home")}
+        self.assertEqual(self.connection.post("/dbs", {"id": self.database}).status, 201)
+        self.environment = program.clean_environment({
+            "ORRERY_ENDPOINT": f"http://127.0.0.1:{self.server.port}/",
+            "XDG_STATE_HOME": str(self.directory / "state-home")})
 
     def container(self, name="c", headers=(), **properties):
         return Container(self.connection, self.database, name, headers=headers, **properties)

@@ -119,7 +119,7 @@ class LeasesTest(commands.CommandLineTest):
         wait_until(lambda: self.renewal(container) != renewed[-1], "a renewal")
         self.assertEqual(self.ids("out"), ["first"])
         self.assertEqual(self.status(container)["leases"][0]["pendingDocuments"], 1)
-        self.assertTrue(any("paused" in line for line in running.complaints), running.complaints)
+        self.assertTrue(any("paused" in line for line in running.errors), running.errors)
         self.leases("resume", container)
         wait_until(lambda: self.ids("out") == ["first", "meanwhile"], "the other document")
         self.assertEqual(running.stop(), 0)

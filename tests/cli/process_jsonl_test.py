@@ -82,7 +82,7 @@ class JsonlTest(commands.CommandLineTest):
         written = container.fill(10)
         running = self.start_process(container, "--jsonl", self.path("files"), "--page-size", 2)
         wait_until(lambda: len(self.rows()) == 10, "all at rest")
-        self.assertEqual(running.stop(), 0, running.complaints)
+        self.assertEqual(running.stop(), 0, running.errors)
         self.assertEqual([name for name, _ in self.rows()], written)
         self.assertEqual(list((self.path("files") / ".orrery").glob("*/*/part")), [])
 

@@ -1,6 +1,5 @@
 """`orrery process` with commands: every outcome, two that share, signals, progress, wrong options."""
 
-import base64
 import collections
 import functools
 import json
@@ -13,6 +12,8 @@ import unittest
 
 import commands
 from commands import MANY_RANGES, QUICK, wait_until
+from harness import proc, wire
+from harness.server import Server
 
 # Notes each batch that it gets in a file, and answers as its second argument says.
 NOTING = """
@@ -190,7 +191,7 @@ class ExecTest(commands.CommandLineTest):
         self.assertEqual(done.returncode, 4, done.stderr)
         self.assertEqual(len(self.lines("dead.jsonl")), 1)
         for pid in self.lines("pids"):
-            self.assertFalse(commands.is_running(pid), pid)
+            self.assertFalse(proc.is_running(pid), pid)
 
     def test_a_stream_keeps_one_process_per_lease_and_restarts_it(self):
         container = self.container()
@@ -269,7 +270,7 @@ class SharingTest(commands.CommandLineTest):
         wait_until(lambda: set(written) <= set(self.ids("one") + self.ids("two")),
                    "everything arrives")
         self.assertEqual(set(owners()), {"two"})
-        self.assertEqual(both[1].stop(), 0, both[1].complaints)
+        self.assertEqual(both[1].stop(), 0, both[1].errors)
         self.assertEqual(set(owners()), {None})
 
     def can_be_shown(self, container, place):
@@ -279,19 +280,17 @@ class SharingTest(commands.CommandLineTest):
     def test_leases_may_be_on_another_server(self):
         container = self.container()
         written = container.fill(3)
-        with commands.orrery_process.Server(commands.BINARY, str(self.path("other-data")),
-                                            str(self.path("other-log"))) as other:
+        with Server(data_dir=self.path("other-data"), log_path=self.path("other-log")) as other:
             other.start()
             place = ("--leases", "state/leases", "--leases-connection",
-                     f"AccountEndpoint=http://127.0.0.1:{other.port}/;AccountKey="
-                     + base64.b64encode(commands.orrery_process.WELL_KNOWN_KEY).decode())
+                     f"AccountEndpoint=http://127.0.0.1:{other.port}/;AccountKey={wire.WELL_KNOWN_KEY}")
             done = self.process(container, *place, "--create-leases", "--exec",
                                 self.append_to("out"))
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertEqual(self.ids("out"), written)
             self.assertEqual(self.status(container, *place)["leases"][0]["pendingDocuments"], 0)
-            there = commands.orrery_process.Connection(other.port)
-            made = there.get("colls", "dbs/state/colls/leases").json()
+            there = wire.connect(other.port)
+            made = there.get("/dbs/state/colls/leases").json
             there.close()
         self.assertEqual((made["partitionKey"]["paths"], made["defaultTtl"]), (["/id"], -1))
 
@@ -301,7 +300,7 @@ class SharingTest(commands.CommandLineTest):
         ended = threading.Event()
 
         def write_on():
-            own = commands.orrery_process.Connection(self.server.port)
+            own = wire.connect(self.server.port)
             writer = object.__new__(commands.Container)
             writer.connection, writer.name, writer.link = own, container.name, container.link
             number = 0
@@ -334,7 +333,7 @@ class SignalsTest(commands.CommandLineTest):
         wait_until(lambda: self.lines("begun"), "the batch runs")
         running.process.send_signal(signal.SIGINT)
         self.path("go").touch()
-        self.assertEqual(running.wait(), 0, running.complaints)
+        self.assertEqual(running.wait(), 0, running.errors)
         self.assertTrue(self.path("ended").exists())
         lease = self.status(container)["leases"][0]
         self.assertEqual((lease["owner"], lease["pendingDocuments"]), (None, 0))
@@ -345,7 +344,7 @@ class SignalsTest(commands.CommandLineTest):
         running = self.start_process(container, "--until-caught-up", "--grace", "200ms", "--exec",
                                      f"cat > {self.path('begun')}; sleep 1000")
         wait_until(lambda: self.lines("begun"), "the batch runs")
-        self.assertEqual(running.stop(), 3, running.complaints)  # It is not caught up.
+        self.assertEqual(running.stop(), 3, running.errors)  # It is not caught up.
         lease = self.status(container)["leases"][0]
         self.assertEqual((lease["owner"], lease["pendingDocuments"]), (None, 3))
 
@@ -360,7 +359,7 @@ class SignalsTest(commands.CommandLineTest):
                    "the end")
         self.assertEqual(running.wait(), 128 + signal.SIGTERM)
         # Nobody is left behind.
-        wait_until(lambda: not commands.is_running(self.lines("begun")[0]), "the child's end")
+        wait_until(lambda: not proc.is_running(self.lines("begun")[0]), "the child's end")
 
 
 class TerminalTest(commands.CommandLineTest):

@@ -152,7 +152,7 @@ class WebhookTest(commands.CommandLineTest):
         closed.close()
         running = self.start_process(container, "--webhook", closed.url, "--max-attempts", 1,
                                      "--dead-letters", self.path("dead.jsonl"))
-        wait_until(lambda: any("trying again" in line for line in running.complaints),
+        wait_until(lambda: any("trying again" in line for line in running.errors),
                    "a complaint")
         hook = self.hook(port=closed.port)
         wait_until(lambda: hook.batches() == [written], "the batch")
@@ -192,7 +192,7 @@ class WebhookTest(commands.CommandLineTest):
         running = self.start_process(container, "--webhook", hook.url, "--grace", "0")
         wait_until(lambda: hook.requests, "the batch")
         self.assertEqual(running.stop(), 0)
-        self.assertIn("left behind", "".join(running.complaints))
+        self.assertIn("left behind", "".join(running.errors))
         self.assertEqual(self.status(container)["leases"][0]["pendingDocuments"], 1)
 
 

@@ -8,6 +8,7 @@ import unittest
 
 import commands
 from commands import MANY_RANGES
+from harness import wire
 
 MOONS = {"io": ("jupiter", 1821.6), "europa": ("jupiter", 1560.8), "titan": ("saturn", 2574.7),
          "moon": ("earth", 1737.4)}
@@ -52,8 +53,7 @@ class QueryTest(commands.CommandLineTest):
     def test_a_document_with_line_breaks_is_one_line(self):
         container = self.container()
         text = '{"id": "a",\n "pk": "a",\r\n "n": 1.0}'
-        made = self.connection.post("docs", container.link, text.encode(),
-                                    {"x-ms-documentdb-partitionkey": '["a"]'})
+        made = self.connection.post(f"/{container.link}/docs", text, wire.key_header(["a"]))
         self.assertEqual(made.status, 201)
         out, _ = self.query(container, "SELECT * FROM c")
         self.assertEqual(len(out.splitlines()), 1)
@@ -192,9 +192,8 @@ class QueryTest(commands.CommandLineTest):
         self.assertIn("51 documents were read one after the other, and 1 row came of them", said)
         self.assertIn("An index on /kind would help", said)
         # So few documents are not worth an index, unless somebody insists.
-        built = self.connection.post(
-            "docs", container.link, json.dumps({"query": text}).encode(),
-            {"x-ms-documentdb-isquery": "True", "x-orrery-query-access": "index",
+        built = self.connection.post(f"/{container.link}/docs", {"query": text}, {
+            "x-ms-documentdb-isquery": "True", "x-orrery-query-access": "index",
              "x-ms-documentdb-query-enablecrosspartition": "True"})
         self.assertEqual(built.status, 200, built)
         out, said = self.query(container, text, "--explain")

@@ -6,14 +6,14 @@ import subprocess
 import unittest
 
 import commands
-import orrery_process
+from harness.server import Server
 
 
 class RestoreTest(commands.CommandLineTest):
     def setUp(self):
         # A server of its own: it is stopped and put back.
         self.data, self.copied = self.root / "restored", self.root / "restored-copy"
-        self.server = orrery_process.Server(commands.BINARY, str(self.data), str(self.data) + "-log")
+        self.server = Server(data_dir=self.data, log_path=f"{self.data}-log")
         self.server.start()
         self.addCleanup(self.server.kill)
         super().setUp()

@@ -14,6 +14,7 @@ import unittest
 
 import commands
 from commands import Command, wait_until
+from harness import program
 
 KEY = base64.b64encode(b"k" * 64).decode()
 
@@ -25,9 +26,8 @@ class ServeTest(unittest.TestCase):
         self.directory = pathlib.Path(directory.name)
         self.temporary = self.directory / "tmp"
         self.temporary.mkdir()
-        self.environment = {name: value for name, value in os.environ.items()
-                            if not name.startswith("ORRERY_")}
-        self.environment |= {"TMPDIR": str(self.temporary), "XDG_CACHE_HOME": str(self.directory / "cache")}
+        self.environment = program.clean_environment({
+            "TMPDIR": str(self.temporary), "XDG_CACHE_HOME": str(self.directory / "cache")})
 
     def start(self, *arguments):
         arguments = ("serve", *arguments)
@@ -36,7 +36,7 @@ class ServeTest(unittest.TestCase):
         server = Command(self.environment, arguments)
         self.addCleanup(server.close)
         wait_until(lambda: any("connection" in line for line in server.lines) or not server.alive(), "the start")
-        self.assertTrue(server.alive(), server.complaints)
+        self.assertTrue(server.alive(), server.errors)
         return server
 
     def refused(self, *arguments):
@@ -67,7 +67,7 @@ class ServeTest(unittest.TestCase):
         subprocess.run([commands.BINARY, *shlex.split(command)[1:]], cwd=self.directory, check=True)
         options = re.search(r"add (--key-file \S+);", said)[1].split()
         server = self.start("--ephemeral", "--listen", "0.0.0.0:0", options[0], str(self.directory / options[1]))
-        self.assertEqual([line for line in server.complaints if "warning" in line], [])
+        self.assertEqual([line for line in server.errors if "warning" in line], [])
 
     def test_a_key_that_is_broken_over_two_lines_is_not_two_keys(self):
         text = base64.b64encode(os.urandom(64)).decode()
@@ -88,15 +88,15 @@ class ServeTest(unittest.TestCase):
 
     def test_a_key_that_everybody_can_see_is_told_once(self):
         server = self.start("--ephemeral", "--key", KEY)
-        self.assertEqual(len([line for line in server.complaints if "list of processes" in line]), 1)
+        self.assertEqual(len([line for line in server.errors if "list of processes" in line]), 1)
         self.environment["ORRERY_KEY"] = KEY
-        self.assertEqual(self.start("--ephemeral").complaints, [])
+        self.assertEqual(self.start("--ephemeral").errors, [])
         del self.environment["ORRERY_KEY"]
         (self.directory / "key").write_text(KEY)
         (self.directory / "key").chmod(0o644)
         server = self.start("--ephemeral", "--key-file", str(self.directory / "key"))
-        self.assertEqual(len(server.complaints), 1, server.complaints)
-        self.assertIn("chmod 600", server.complaints[0])
+        self.assertEqual(len(server.errors), 1, server.errors)
+        self.assertIn("chmod 600", server.errors[0])
 
     # ── the data directory ──
 
@@ -106,7 +106,7 @@ class ServeTest(unittest.TestCase):
         self.assertEqual(stat.S_IMODE(os.stat(path).st_mode), 0o700)
         path.chmod(0o755)
         server = self.start("--data-dir", str(path))
-        self.assertTrue(any("chmod o=" in line for line in server.complaints), server.complaints)
+        self.assertTrue(any("chmod o=" in line for line in server.errors), server.errors)
 
     def test_a_directory_with_other_files_is_refused(self):
         (self.directory / "thesis.txt").write_text("all of it")
@@ -122,7 +122,7 @@ class ServeTest(unittest.TestCase):
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             server = self.start("--ephemeral")
             self.assertEqual(len(self.ephemeral_directories()), 1)
-            self.assertEqual(server.stop(number), 0, (number, server.complaints))
+            self.assertEqual(server.stop(number), 0, (number, server.errors))
             self.assertEqual(self.ephemeral_directories(), [])
 
     def test_under_nohup_it_goes_on(self):

@@ -8,8 +8,9 @@ import re
 import time
 import uuid
 
-import wire
-from wire import KEY, MAX_ITEMS, RANGE_ID, SESSION
+from harness import wire
+from harness.waiting import wait_until
+from harness.wire import KEY, MAX_ITEMS, RANGE_ID, SESSION
 
 INCREMENTAL = {"A-IM": "Incremental feed"}
 FULL_FIDELITY = {"A-IM": "Full-Fidelity Feed"}
@@ -219,7 +220,7 @@ def later_than(container, second):
     def has_passed():
         return scratch.upsert({"id": "clock", "pk": "a"}).expect((200, 201)).json["_ts"] > second
 
-    wire.wait_until(has_passed, 10, "the next second")
+    wait_until(has_passed, 10, "the next second")
     container.client.delete(scratch.path).expect(204)
 
 

@@ -7,11 +7,13 @@
 Tests that need a server with options of their own are skipped when an endpoint is given.
 """
 import os
+import pathlib
+import sys
 
 import pytest
 
-import wire
-from orrery_server import OrreryServer
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from harness import server as launcher, wire  # noqa: E402
 
 
 def pytest_addoption(parser):
@@ -26,9 +28,9 @@ def endpoint(request):
     if url:
         yield wire.Endpoint(url, request.config.getoption("--key"))
         return
-    server = OrreryServer()
-    yield server.endpoint
-    server.stop()
+    started = launcher.started()
+    yield started.endpoint
+    started.stop()
 
 
 @pytest.fixture
@@ -38,8 +40,8 @@ def server(request):
         pytest.skip("needs a server with options of its own")
     started = []
 
-    def start(*args, **options):
-        started.append(OrreryServer(*args, **options))
+    def start(*options, **settings):
+        started.append(launcher.started(*options, **settings))
         return started[-1]
 
     yield start

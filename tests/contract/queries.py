@@ -3,8 +3,8 @@
 import json
 import re
 
-import wire
-from wire import CONTINUATION, MAX_ITEMS
+from harness import wire
+from harness.wire import CONTINUATION, MAX_ITEMS
 
 IS_QUERY = {"content-type": "application/query+json", "x-ms-documentdb-isquery": "True"}
 SERVED = "x-orrery-cross-partition-queries"

@@ -3,7 +3,7 @@ import json
 
 import pytest
 
-import wire
+from harness import wire
 
 
 def test_account_document_has_every_member_clients_read(client):

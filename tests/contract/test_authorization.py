@@ -4,8 +4,8 @@ import urllib.parse
 
 import pytest
 
-import wire
-from wire import authorization, http_date, quote, sign
+from harness import wire
+from harness.wire import authorization, http_date, quote, sign
 
 OTHER_KEYS = [base64.b64encode(bytes([n]) * 64).decode() for n in range(4)]
 

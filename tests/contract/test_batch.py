@@ -5,8 +5,9 @@ import threading
 import pytest
 
 import hybrid_row
-import wire
-from wire import KEY, RANGE_ID, SESSION, key_header
+from harness import wire
+from harness.waiting import wait_until
+from harness.wire import KEY, RANGE_ID, SESSION, key_header
 
 BATCH = {"x-ms-cosmos-is-batch-request": "True"}
 ATOMIC = BATCH | {"x-ms-cosmos-batch-atomic": "True"}
@@ -396,7 +397,7 @@ def test_split_under_batches_and_bulks_is_not_noticed_by_those_that_address_by_k
         worker.start()
     try:
         for range_id in ("0", "1", "2"):
-            wire.wait_until(lambda before=len(written): failures or len(written) > before + 100)
+            wait_until(lambda before=len(written): failures or len(written) > before + 100)
             container.client.post(f"{container.path}/operations/split", {"range": range_id}).expect(200)
     finally:
         stop.set()

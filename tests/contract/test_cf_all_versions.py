@@ -2,7 +2,7 @@
 import pytest
 
 import change_feed as cf
-import wire
+from harness.waiting import wait_until
 
 RETENTION = "You must read the change feed from within the retention period."
 ENABLED = "Change Feed 'All Versions and Deletes' mode must be enabled"
@@ -221,7 +221,7 @@ def test_cf_213_there_is_one_write_region(client):
 def test_cf_209_a_ttl_delete_is_told_apart(db):
     container = db.create_container({"defaultTtl": -1, "changeFeedPolicy": {"retentionDuration": 10, "previousImage": "all"}})
     image = container.create({"id": "x", "pk": "a", "ttl": 1}).expect(201).json
-    items = wire.wait_until(lambda: versions(container, 2), 20, "the entry of the purge")
+    items = wait_until(lambda: versions(container, 2), 20, "the entry of the purge")
     (item,) = items
     metadata = item["metadata"]
     assert (metadata["operationType"], metadata["timeToLiveExpired"], metadata["previousImageLSN"]) == ("delete", True, 2)
@@ -238,7 +238,7 @@ def test_cf_205_a_restart_keeps_history(server, tmp_path):
     container.delete("a").expect(204)
     before = versions(container, 1)
     assert len(before) == 6
-    client.disconnect()
+    client.close()
     first.kill()
     with server("--data-dir", tmp_path / "data").client() as after:
         container.client = after
@@ -258,6 +258,6 @@ def test_cf_204_a_reader_behind_history_that_grew_too_large_is_told(server):
         container = client.create_database().create_container(cf.HISTORY)
         for n in range(40):
             cf.put(container, "a", n=n, text="x" * 100_000)
-        wire.wait_until(lambda: cf.read(container, 2, size=1, headers=cf.ALL_VERSIONS).status == 400, 20, "trimmed history")
+        wait_until(lambda: cf.read(container, 2, size=1, headers=cf.ALL_VERSIONS).status == 400, 20, "trimmed history")
         cf.read(container, 2, headers=cf.ALL_VERSIONS).expect(400, text=RETENTION)
         assert [item["current"]["n"] for item in versions(container, 36)] == [35, 36, 37, 38, 39]

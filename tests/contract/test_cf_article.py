@@ -5,8 +5,9 @@ import threading
 import pytest
 
 import change_feed as cf
-import wire
-from wire import KEY
+from harness import wire
+from harness.waiting import wait_until
+from harness.wire import KEY
 
 
 def kept_server(server, tmp_path):
@@ -19,7 +20,7 @@ def test_cf_1_an_acknowledged_change_survives_a_crash(server, tmp_path):
     container = client.create_database().create_container()
     lsns = [cf.put(container, str(n), n=n) for n in range(20)]
     items, etag = cf.drain(container)
-    client.disconnect()
+    client.close()
     first.kill()
     with kept_server(server, tmp_path).client() as after:
         container.client = after
@@ -249,7 +250,7 @@ def test_cf_18_once_expired_a_document_is_no_longer_in_the_feed(db):
     at = cf.position_now(container)
     cf.put(container, "stays")
     cf.put(container, "goes", ttl=1)
-    wire.wait_until(lambda: container.read("goes").status == 404, 5, "the end of a TTL of 1 s")
+    wait_until(lambda: container.read("goes").status == 404, 5, "the end of a TTL of 1 s")
     assert cf.ids(cf.drain(container, at)[0]) == ["stays"]
     assert cf.ids(cf.drain(container)[0]) == ["stays"]
 

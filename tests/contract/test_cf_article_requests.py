@@ -5,8 +5,9 @@ import threading
 import pytest
 
 import change_feed as cf
-import wire
-from wire import KEY, MAX_ITEMS, RANGE_ID
+from harness import wire
+from harness.waiting import wait_until
+from harness.wire import KEY, MAX_ITEMS, RANGE_ID
 
 
 @pytest.fixture(scope="module")
@@ -252,4 +253,4 @@ def test_cf_44_a_lock_in_the_lease_container_ends_with_its_ttl(db):
     lock = {"id": "initialisation.lock", "pk": "a", "ttl": 2}
     leases.create(lock).expect(201)
     leases.create(lock).expect(409)
-    wire.wait_until(lambda: leases.create(lock).status == 201, 5, "the end of the lock")
+    wait_until(lambda: leases.create(lock).status == 201, 5, "the end of the lock")

@@ -8,7 +8,8 @@ import pytest
 
 import change_feed as cf
 import queries
-import wire
+from harness import wire
+from harness.waiting import wait_until
 
 SCOPE = {"x-orrery-feed-scope": "container"}
 TOMBSTONES = {"x-orrery-feed-deletes": "tombstones"}
@@ -118,7 +119,7 @@ def test_cf_400_a_waiter_is_told_when_the_server_stops(server):
     container.fill(1)
     with wire.Connection(running.endpoint) as connection:
         connection.send(client.build("GET", container.docs, None, cf.INCREMENTAL | {"If-None-Match": '"2"'} | waiting(50)))
-        client.disconnect()
+        client.close()
         threading.Event().wait(0.2)  # so that it waits
         stopper = threading.Thread(target=running.stop)
         stopper.start()
@@ -458,7 +459,7 @@ def test_cf_406_deletes_are_shown_to_readers_that_ask(entombed):
 
 def test_cf_406_an_expired_document_leaves_a_tombstone(entombed):
     cf.put(entombed, "x", ttl=1)
-    items = wire.wait_until(lambda: [item for item in cf.drain(entombed, 2, headers=TOMBSTONES)[0] if item.get("_deleted")], 20, "a tombstone")
+    items = wait_until(lambda: [item for item in cf.drain(entombed, 2, headers=TOMBSTONES)[0] if item.get("_deleted")], 20, "a tombstone")
     assert cf.ids(items) == ["x"] and items[0]["_lsn"] == 3
 
 

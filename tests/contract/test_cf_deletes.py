@@ -2,13 +2,13 @@
 import pytest
 
 import change_feed as cf
-import wire
+from harness.waiting import wait_until
 
 PURGE_SECONDS = 20.0
 
 
 def gone(container, name, seconds=6):
-    wire.wait_until(lambda: container.read(name).status == 404, seconds, f"the expiry of {name}")
+    wait_until(lambda: container.read(name).status == 404, seconds, f"the expiry of {name}")
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def test_cf_143_a_key_deleted_as_a_whole_is_one_transaction(db):
         cf.put(container, str(n), "redmond")
     at = cf.position_now(container)
     container.delete_key(["a"]).expect(200)
-    wire.wait_until(lambda: cf.read(container, scope=cf.of_key("a")).status == 304, 10, "the delete of a key")
+    wait_until(lambda: cf.read(container, scope=cf.of_key("a")).status == 304, 10, "the delete of a key")
     assert [item["pk"] for item in cf.drain(container)[0]] == ["redmond"] * 5
     deletes, _ = cf.drain(container, at, headers=cf.ALL_VERSIONS)
     assert sorted(item["metadata"]["id"] for item in deletes) == list("01234")
@@ -79,7 +79,7 @@ def test_cf_145_a_time_start_does_not_find_expired_documents(mortal):
 
 def test_cf_146_a_purge_advances_the_head_like_a_delete(mortal):
     lsn = cf.put(mortal, "goes", ttl=1)
-    wire.wait_until(lambda: cf.position(cf.read(mortal, lsn).expect(304)) > lsn, PURGE_SECONDS, "the purge")
+    wait_until(lambda: cf.position(cf.read(mortal, lsn).expect(304)) > lsn, PURGE_SECONDS, "the purge")
     at = cf.read(mortal, lsn).expect(304)
     assert cf.position(at) == lsn + 1 == cf.head(at), "one document, one transaction"
     assert cf.put(mortal, "next") == lsn + 2
@@ -187,7 +187,7 @@ def test_cf_146_expired_documents_of_several_keys_are_purged_and_counted_once(mo
         last = cf.put(mortal, str(n), list(cf.EPKS)[n % 5], ttl=1)
     keep = cf.put(mortal, "stays")
     assert keep == last + 1
-    quiet = wire.wait_until(lambda: settled(mortal, keep), PURGE_SECONDS, "the purge of ten documents")
+    quiet = wait_until(lambda: settled(mortal, keep), PURGE_SECONDS, "the purge of ten documents")
     assert keep < quiet <= keep + 10, "at most one transaction each"
     assert cf.ids(cf.drain(mortal)[0]) == ["stays"] and cf.ids(mortal.all_documents()) == ["stays"]
 

@@ -5,7 +5,7 @@ import threading
 import pytest
 
 import change_feed as cf
-import wire
+from harness import wire
 
 
 def sizes(container, size, **options):

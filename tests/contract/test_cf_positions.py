@@ -5,7 +5,7 @@ import threading
 import pytest
 
 import change_feed as cf
-import wire
+from harness import wire
 
 
 def test_cf_120_an_etag_is_quoted_digits_and_lsns_are_small_and_dense(container):
@@ -140,7 +140,7 @@ def test_a_reader_that_follows_closely_is_never_ahead_of_what_is_published(conta
         page = follower.get(container.docs, cf.INCREMENTAL | {"If-None-Match": f'"{at}"', "Prefer": "wait=10"}).expect((200, 304))
         at, seen = int(page["etag"].strip('"')), seen + int(page["x-ms-item-count"])
     writer.join()
-    follower.disconnect()
+    follower.close()
 
 
 def test_cf_128_a_position_is_stable_under_changes_of_the_container(client, container):
@@ -168,7 +168,7 @@ def test_cf_128_a_position_is_stable_under_restart(server, tmp_path):
         container.delete(str(n)).expect(204)
     etags = [None] + [page["etag"] for page in cf.pages(container, size=3)]
     before = [cf.drain(container, at) for at in etags]
-    client.disconnect()
+    client.close()
     first.stop()
     with server("--data-dir", tmp_path / "data").client() as after:
         container.client = after

@@ -2,8 +2,8 @@
 import pytest
 
 import change_feed as cf
-import wire
-from wire import KEY, MAX_ITEMS, RANGE_ID
+from harness import wire
+from harness.wire import KEY, MAX_ITEMS, RANGE_ID
 
 
 @pytest.fixture(scope="module")

@@ -5,8 +5,8 @@ import re
 import pytest
 
 import change_feed as cf
-import wire
-from wire import RANGE_ID, SESSION
+from harness import wire
+from harness.wire import RANGE_ID, SESSION
 
 
 def exact(text):

@@ -4,8 +4,8 @@ import re
 import pytest
 
 import change_feed as cf
-import wire
-from wire import KEY, RANGE_ID, SESSION
+from harness import wire
+from harness.wire import KEY, RANGE_ID, SESSION
 
 
 @pytest.mark.parametrize("version, form", [("2016-07-11", r"0:4"), ("2017-11-15", r"0:4"), ("2018-06-18", r"0:-1#4"), ("2020-07-15", r"0:-1#4")])

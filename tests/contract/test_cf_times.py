@@ -6,7 +6,7 @@ import time
 import pytest
 
 import change_feed as cf
-import wire
+from harness import wire
 
 Times = collections.namedtuple("Times", "container early late")
 

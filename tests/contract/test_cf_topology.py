@@ -4,8 +4,8 @@ import threading
 import pytest
 
 import change_feed as cf
-import wire
-from wire import RANGE_ID, SESSION
+from harness import wire
+from harness.wire import RANGE_ID, SESSION
 
 ALL = cf.INCREMENTAL | {wire.MAX_ITEMS: "-1"}
 

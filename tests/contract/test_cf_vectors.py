@@ -8,8 +8,9 @@ import time
 import pytest
 
 import change_feed as cf
-import wire
-from wire import KEY, RANGE_ID, SESSION
+from harness import wire
+from harness.waiting import wait_until
+from harness.wire import KEY, RANGE_ID, SESSION
 
 
 def make(container, *names, key="a"):
@@ -290,7 +291,7 @@ def test_row_39_create_replace_delete(db):
 def test_row_40_a_ttl_of_one_second(db):
     container = db.create_container({"defaultTtl": 1} | cf.HISTORY)
     make(container, "A")
-    _, deleted = wire.wait_until(lambda: len(found := cf.drain(container, 1, headers=cf.ALL_VERSIONS)[0]) == 2 and found, 20, "the purge")
+    _, deleted = wait_until(lambda: len(found := cf.drain(container, 1, headers=cf.ALL_VERSIONS)[0]) == 2 and found, 20, "the purge")
     assert deleted["metadata"]["operationType"] == "delete" and deleted["metadata"]["timeToLiveExpired"] is True
 
 
@@ -379,7 +380,7 @@ def test_row_46_a_crash_between_two_pages(server, tmp_path):
     container.delete("E").expect(204)
     page = cf.read(container, size=2).expect(200)
     without_crash = cf.drain(container, page["etag"])
-    client.disconnect()
+    client.close()
     first.kill()
     with server("--data-dir", tmp_path / "data").client() as after:
         container.client = after

@@ -3,7 +3,7 @@ import re
 
 import pytest
 
-import wire
+from harness import wire
 
 SYSTEM_BYTES_MAX = 512  # the formula does not say whether system properties weigh, so bounds allow for both
 

@@ -4,13 +4,13 @@ import os
 import pty
 import signal
 import subprocess
-import threading
 
 import pytest
 
 import change_feed
-import wire
-from orrery_server import BINARY, OrreryServer
+from harness import program, server as launcher, wire
+from harness.server import BINARY
+from harness.waiting import wait_until
 
 PATIENCE = 30.0
 
@@ -22,8 +22,7 @@ def own_binary(request):
 
 
 def environment_for(endpoint):
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("ORRERY_")}
-    return environment | {"ORRERY_ENDPOINT": endpoint.url, "ORRERY_ACCOUNT_KEY": endpoint.key, "TZ": "UTC"}
+    return program.clean_environment({"ORRERY_ENDPOINT": endpoint.url, "ORRERY_ACCOUNT_KEY": endpoint.key, "TZ": "UTC"})
 
 
 def run(endpoint, *arguments):
@@ -35,37 +34,16 @@ def name_of(container):
     return f"{container.database.id}/{container.id}"
 
 
-class Running:
-    """A command that goes on, and the lines that it has printed."""
+class Running(program.Program):
+    """A command that goes on."""
 
     def __init__(self, endpoint, *arguments):
-        self.process = subprocess.Popen([BINARY, *arguments], env=environment_for(endpoint), text=True,
-                                        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                        stderr=subprocess.PIPE)
-        self.lines, self.complaints = [], []
-        self.readers = [threading.Thread(target=self.collect, args=pair, daemon=True) for pair in
-                        ((self.process.stdout, self.lines), (self.process.stderr, self.complaints))]
-        for reader in self.readers:
-            reader.start()
-
-    @staticmethod
-    def collect(stream, lines):
-        for line in stream:
-            lines.append(line.rstrip("\n"))
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.process.kill()
-        self.process.wait()
-        for reader in self.readers:
-            reader.join()
+        super().__init__([BINARY, *arguments], environment_for(endpoint))
 
     def wait_for_lines(self, count):
-        wire.wait_until(lambda: len(self.lines) >= count or self.process.poll() is not None, PATIENCE,
-                        f"{count} lines of {self.process.args}; so far {self.lines}, {self.complaints}")
-        assert len(self.lines) >= count, (self.lines, self.complaints)
+        wait_until(lambda: len(self.lines) >= count or not self.alive(), PATIENCE,
+                   f"{count} lines of {self.process.args}")
+        assert len(self.lines) >= count, self.report()
 
 
 def ids_of(lines):
@@ -99,14 +77,12 @@ def test_tail_follows_from_now(client, container):
         tail.wait_for_lines(1)
         first = int(ids_of(tail.lines)[0].removeprefix("new-"))
         container.create({"id": "last", "pk": "a"})
-        wire.wait_until(lambda: tail.lines and ids_of(tail.lines)[-1] == "last", PATIENCE, "the last document")
+        wait_until(lambda: tail.lines and ids_of(tail.lines)[-1] == "last", PATIENCE, "the last document")
         assert ids_of(tail.lines) == [f"new-{n}" for n in range(first, number)] + ["last"]
 
 
 def test_tail_goes_on_after_a_restart_without_loss_or_repetition(server, tmp_path):
-    data = ("--data-dir", tmp_path / "data")
-    running = OrreryServer(*data)
-    port = running.endpoint.port
+    running = launcher.started(data_dir=tmp_path / "data")
     client = running.client()
     container = client.create_database().create_container()
     container.fill(2)
@@ -116,13 +92,13 @@ def test_tail_goes_on_after_a_restart_without_loss_or_repetition(server, tmp_pat
             tail.wait_for_lines(2)
             before = ids_of(tail.lines)
             running.kill()
-            running = OrreryServer(*data, "--listen", f"127.0.0.1:{port}")
+            running.start()
             container.create({"id": "after the crash", "pk": "a"})
             tail.wait_for_lines(3)
             assert ids_of(tail.lines) == before + ["after the crash"]
-            assert any("trying again" in line for line in tail.complaints)
+            assert any("trying again" in line for line in tail.errors)
     finally:
-        client.disconnect()
+        client.close()
         running.stop()
 
 
@@ -226,8 +202,8 @@ def test_a_wrong_key_is_told(client, container):
 def test_no_server_is_told_and_waited_for(client, container):
     nobody = wire.Endpoint("http://127.0.0.1:9/", client.endpoint.key)
     with Running(nobody, "feed", "tail", name_of(container)) as tail:
-        wire.wait_until(lambda: tail.complaints, PATIENCE, "a complaint")
-        assert "no answer from http://127.0.0.1:9" in tail.complaints[0]
+        wait_until(lambda: tail.errors, PATIENCE, "a complaint")
+        assert "no answer from http://127.0.0.1:9" in tail.errors[0]
         assert tail.process.poll() is None
         tail.process.send_signal(signal.SIGINT)
         assert tail.process.wait(PATIENCE) != 0

@@ -3,7 +3,7 @@ import pytest
 
 import change_feed as cf
 import queries
-import wire
+from harness import wire
 
 CROSS = {"x-ms-documentdb-query-enablecrosspartition": "True"}
 KEY_A = wire.key_header(["a"])

@@ -5,7 +5,8 @@ import ssl
 
 import pytest
 
-import wire
+from harness import wire
+from harness.waiting import wait_until
 
 MIB = 1 << 20
 
@@ -17,7 +18,7 @@ def connection(endpoint):
 
 
 def assert_still_serving(client):
-    client.disconnect()
+    client.close()
     client.get("/").expect(200)
 
 
@@ -162,9 +163,8 @@ def test_requests_beyond_the_memory_for_all_are_429_with_retry_after(server):
         each.send(request[:-1])
 
     def held():
-        text = client.get("/_metrics", signed=False).expect(200).body.decode()
-        return float(re.search(r"^orrery_request_memory_bytes (\S+)$", text, re.M)[1])
-    wire.wait_until(lambda: held() >= 4 * 1_990_000, what="four bodies on their way")
+        return wire.metric(client, "orrery_request_memory_bytes")
+    wait_until(lambda: held() >= 4 * 1_990_000, what="four bodies on their way")
     with wire.Connection(own.endpoint) as fifth:
         fifth.send_until_answered(request)
         response = fifth.receive("POST").expect(429, 3092, "--request-memory-mb")
@@ -175,7 +175,7 @@ def test_requests_beyond_the_memory_for_all_are_429_with_retry_after(server):
         each.send(request[-1:])
         each.receive("POST").expect(400)
         each.close()
-    wire.wait_until(lambda: held() == 0, what="all memory given back")
+    wait_until(lambda: held() == 0, what="all memory given back")
     with wire.Connection(own.endpoint) as again:
         again.send(request)
         again.receive("POST").expect(400)
@@ -249,7 +249,7 @@ def test_too_many_connections_are_503_with_retry_after(server):
         with wire.Connection(own.endpoint) as again:
             again.send_until_answered(request)
             return again.receive().status == 200
-    wire.wait_until(is_served, what="a free place after a connection was closed")
+    wait_until(is_served, what="a free place after a connection was closed")
     second.close()
 
 

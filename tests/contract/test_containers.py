@@ -3,9 +3,9 @@ import re
 
 import pytest
 
-import wire
+from harness import wire
+from harness.wire import ABSENT
 from test_databases import FORBIDDEN_NAMES
-from wire import ABSENT
 
 SYSTEM = ["_rid", "_ts", "_self", "_etag", "_docs", "_sprocs", "_triggers", "_udfs", "_conflicts"]
 HASH_1 = {"paths": ["/pk"], "kind": "Hash", "version": 1}

@@ -1,5 +1,5 @@
 """content-location: the URL of the request, on everything that succeeds."""
-import wire
+from harness import wire
 
 
 def test_it_is_the_url_of_the_request(client, container, endpoint):

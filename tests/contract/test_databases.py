@@ -3,7 +3,7 @@ import re
 
 import pytest
 
-import wire
+from harness import wire
 
 FORBIDDEN_NAMES = ["", "a/b", "a\\b", "a?b", "a#b", "trailing ", " ", "a\tb", "a\nb", "a\x00b", "a\x7fb", "x" * 256]
 ODD_NAMES = ["a b", " leading", "a%20b", "a+b", "ünï", "日本語", "😀", "a&b=c;d,e", "'quoted\"", "-._~!$()*@:", "x" * 223]

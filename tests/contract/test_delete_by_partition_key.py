@@ -1,7 +1,7 @@
 """POST …/operations/partitionkeydelete."""
 import pytest
 
-import wire
+from harness import wire
 
 
 def test_all_items_of_the_key_are_gone_at_once_and_others_stay(container):

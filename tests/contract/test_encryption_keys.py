@@ -4,8 +4,8 @@ import base64
 import pytest
 
 import queries
-import wire
-from wire import CONTINUATION, MAX_ITEMS
+from harness import wire
+from harness.wire import CONTINUATION, MAX_ITEMS
 
 ALGORITHM = "AEAD_AES_256_CBC_HMAC_SHA256"
 WRAPPED = base64.b64encode(bytes(range(256))).decode()

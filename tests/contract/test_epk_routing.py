@@ -3,7 +3,7 @@ import struct
 
 import pytest
 
-import wire
+from harness import wire
 
 VECTORS = [  # key as JSON text, EPK in version 1, EPK in version 2
     ('""', "05C1CF33970FF80800", "32E9366E637A71B4E710384B2F4970A0"),

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-import wire
+from harness import wire
 
 MIB = 1 << 20
 DOCUMENT = {"id": "x", "pk": "a"}

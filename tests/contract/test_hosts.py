@@ -3,7 +3,7 @@ import socket
 
 import pytest
 
-import wire
+from harness import wire
 
 OURS = ["localhost", "localhost:8081", "LOCALHOST", "127.0.0.1:1", "127.8.8.8", "[::1]:8081", "a.b.localhost",
         "host.docker.internal:8081", socket.gethostname()]

@@ -2,7 +2,7 @@
 import pytest
 
 import queries
-import wire
+from harness import wire
 
 ETAG = {"path": '/"_etag"/?'}
 DEFAULT = {"indexingMode": "consistent", "automatic": True, "includedPaths": [{"path": "/*"}], "excludedPaths": [ETAG]}

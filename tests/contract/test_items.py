@@ -3,7 +3,7 @@ import re
 
 import pytest
 
-import wire
+from harness import wire
 
 
 # ── Create, read, replace, upsert, delete ───────────────────────────────────────────────────────────

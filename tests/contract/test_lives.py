@@ -11,8 +11,9 @@ import time
 import pytest
 
 import change_feed as cf
-import wire
-from wire import SESSION
+from harness import wire
+from harness.waiting import wait_until
+from harness.wire import SESSION
 
 LIFE, WARNING = "x-orrery-life", "x-orrery-feed-warning"
 CONTAINER = {"x-orrery-feed-scope": "container"}
@@ -34,7 +35,7 @@ class Home:
             self.client.endpoint = self.running.endpoint
 
     def stop(self):
-        self.client.disconnect()
+        self.client.close()
         self.running.stop()
 
     def copy(self):
@@ -49,7 +50,7 @@ class Home:
         self.start(*options)
 
     def warnings(self):
-        return [line for line in self.running.errors if "new life" in line]
+        return self.running.log_lines("new life")
 
 
 @pytest.fixture
@@ -57,7 +58,7 @@ def home(server, tmp_path):
     home = Home(server, tmp_path)
     home.start()
     yield home
-    home.client.disconnect()
+    home.client.close()
 
 
 def life(client):
@@ -151,7 +152,7 @@ def test_the_same_copy_put_back_twice_hides_nothing_either(home):
     at = cf.position(cf.pages(container, 21)[-1])
     # Lives begin above their second: nobody stops, copies and starts a server twice within one.
     second = int(time.time())
-    wire.wait_until(lambda: int(time.time()) > second)
+    wait_until(lambda: int(time.time()) > second)
     home.put_back()
     new = write_new(container, 3)
     page = cf.read(container, at).expect(200)

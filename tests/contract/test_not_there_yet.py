@@ -3,8 +3,8 @@ import re
 
 import pytest
 
-import wire
-from wire import KEY, QUERY
+from harness import wire
+from harness.wire import KEY, QUERY
 
 KEY_A = {KEY: '["a"]'}
 SCRIPT = {"id": "s", "body": "function () {}"}

@@ -3,8 +3,8 @@ import base64
 
 import pytest
 
-import wire
-from wire import CONTINUATION, MAX_ITEMS, QUERY
+from harness import wire
+from harness.wire import CONTINUATION, MAX_ITEMS, QUERY
 
 THROUGHPUT = "x-ms-offer-throughput"
 AUTOPILOT = "x-ms-cosmos-offer-autopilot-settings"

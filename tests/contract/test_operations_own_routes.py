@@ -6,12 +6,11 @@ import re
 import signal
 import socket
 import ssl
-import subprocess
 
 import pytest
 
-import orrery_server
-import wire
+from harness import server as launcher, wire
+from harness.waiting import wait_until
 
 OWN_KEY = base64.b64encode(b"k" * 64).decode()
 
@@ -91,7 +90,7 @@ def test_certificate_is_served_and_is_the_one_in_use(server, tmp_path):
     assert "BEGIN CERTIFICATE" in pem and "PRIVATE KEY" not in pem
     context = ssl.create_default_context(cadata=pem)
     for name in ("localhost", "127.0.0.1"):
-        with socket.create_connection(("127.0.0.1", own.endpoint.port), wire.TIMEOUT) as plain:
+        with socket.create_connection(("127.0.0.1", own.endpoint.port), wire.ANSWER_SECONDS_MAX) as plain:
             with context.wrap_socket(plain, server_hostname=name) as secure:
                 assert secure.getpeercert(binary_form=True) == ssl.PEM_cert_to_DER_cert(pem)
 
@@ -103,9 +102,9 @@ def test_certificate_is_kept_over_a_restart_and_valid_for_the_advertised_host(se
         client = own.client()
         pems.append(client.get("/_explorer/emulator.pem", signed=False).expect(200).body.decode())
         context = ssl.create_default_context(cadata=pems[-1])
-        with socket.create_connection(("127.0.0.1", own.endpoint.port), wire.TIMEOUT) as plain:
+        with socket.create_connection(("127.0.0.1", own.endpoint.port), wire.ANSWER_SECONDS_MAX) as plain:
             context.wrap_socket(plain, server_hostname="orrery.example").close()
-        client.disconnect()
+        client.close()
         own.stop()
     assert pems[0] == pems[1]
 
@@ -119,8 +118,8 @@ def test_unknown_own_route_is_refused(client):
 def test_start_prints_where_the_data_is_the_endpoint_and_a_connection_string(server, tmp_path):
     own = server("--data-dir", tmp_path / "data")
     own.client().get("/").expect(200)
-    wire.wait_until(lambda: any("AccountEndpoint=" in line for line in own.output), what="the connection string")
-    text = "".join(own.output)
+    wait_until(lambda: own.log_lines("AccountEndpoint="), what="the connection string")
+    text = own.log()
     assert str(tmp_path / "data") in text
     match = re.search(r"AccountEndpoint=(https?://\S+:(\d+)/);AccountKey=([^;]+);", text)
     assert match and int(match[2]) == own.endpoint.port and match[3] == wire.WELL_KNOWN_KEY
@@ -128,15 +127,11 @@ def test_start_prints_where_the_data_is_the_endpoint_and_a_connection_string(ser
 
 def failed_start(*args):
     """Output of a server that ends by itself with an error."""
-    process = orrery_server.launch(*map(str, args))
-    try:
-        output, errors = process.communicate(timeout=orrery_server.START_SECONDS)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.communicate()
-        raise AssertionError(f"the server started with {args}")
-    assert process.returncode != 0
-    return output + errors
+    with launcher.Server(*args) as own:
+        own.spawn()
+        wait_until(lambda: not own.alive(), launcher.ANNOUNCED_SECONDS_MAX, f"the end of a server with {args}")
+        assert own.process.returncode != 0
+        return own.log()
 
 
 def test_second_server_on_the_same_data_is_refused_and_told_who_holds_it(server, tmp_path):
@@ -200,7 +195,7 @@ def test_signal_ends_the_server_with_exit_code_0_despite_open_connections(server
         idle.receive().expect(200)
         half.send(b"GET / HT")
         own.process.send_signal(number)
-        assert own.process.wait(orrery_server.STOP_SECONDS) == 0
+        assert own.process.wait(launcher.STOP_SECONDS_MAX) == 0
         assert idle.is_closed_by_server()
 
 
@@ -210,7 +205,7 @@ def test_acknowledged_writes_are_there_after_a_restart(server, tmp_path):
     container = client.create_database("d").create_container({"id": "c", "defaultTtl": -1}, throughput=11000)
     documents = container.fill(20)
     offers, ranges = client.offers_of(container), container.ranges()
-    client.disconnect()
+    client.close()
     first.stop()
     client.endpoint = server("--data-dir", tmp_path / "data").endpoint
     assert client.get(container.path).expect(200).body == container.response.body
@@ -220,8 +215,8 @@ def test_acknowledged_writes_are_there_after_a_restart(server, tmp_path):
 
 def test_ephemeral_server_leaves_nothing_behind(server):
     own = server()
-    directory = next((match[0] for line in own.output if (match := re.search(r"/\S+", line.split("http")[0]))), None)
+    directory = re.search(r"^  data +(/\S+)", own.log(), re.MULTILINE)[1]
     own.client().get("/").expect(200)
+    assert os.path.exists(directory)
     own.stop()
-    if directory:
-        assert not os.path.exists(directory)
+    assert not os.path.exists(directory)

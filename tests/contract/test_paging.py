@@ -1,8 +1,8 @@
 """Feeds and paging; `SELECT * from c` as a read feed."""
 import pytest
 
-import wire
-from wire import CONTINUATION, MAX_ITEMS
+from harness import wire
+from harness.wire import CONTINUATION, MAX_ITEMS
 
 PAGE_BYTES_MAX = 4 * 1024 * 1024
 
@@ -172,7 +172,7 @@ def test_continuation_survives_a_restart(server, tmp_path):
     container = client.create_database("d").create_container({"id": "c"})
     documents = container.fill(10)
     page = container.feed({MAX_ITEMS: "4"}).expect(200)
-    client.disconnect()
+    client.close()
     first.stop()
     client.endpoint = server("--data-dir", tmp_path / "data").endpoint
     rest = container.all_documents({MAX_ITEMS: "4", CONTINUATION: page[CONTINUATION]})

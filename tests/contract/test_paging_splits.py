@@ -5,7 +5,7 @@ import pytest
 
 import change_feed as cf
 import queries
-from wire import CONTINUATION
+from harness.wire import CONTINUATION
 
 KEYS = 11
 COUNT = 30

@@ -3,7 +3,7 @@ import json
 
 import pytest
 
-import wire
+from harness import wire
 
 MISMATCH = ("Partition key provided either doesn't correspond to definition in the collection or doesn't match "
             "partition key field values specified in the document.")

@@ -3,8 +3,8 @@ import json
 
 import pytest
 
-import wire
-from wire import KEY, key_header
+from harness import wire
+from harness.wire import KEY, key_header
 
 FAILED = "One of the specified pre-condition is not met"
 
@@ -273,5 +273,5 @@ def test_concurrent_increments_are_all_counted(endpoint, container, x):
                 client.connection.receive("PATCH").expect(200)
     finally:
         for client in clients:
-            client.disconnect()
+            client.close()
     assert container.read("x").json["n"] == 1 + 8 * 25

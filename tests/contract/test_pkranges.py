@@ -3,8 +3,8 @@ import re
 
 import pytest
 
-import wire
-from wire import INCREMENTAL
+from harness import wire
+from harness.wire import INCREMENTAL
 
 ALL = INCREMENTAL | {wire.MAX_ITEMS: "-1"}
 

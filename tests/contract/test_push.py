@@ -1,7 +1,6 @@
 """CF-400 and CF-401 under load and in bad weather: many waiters, clients that leave or do not read, limits,
 ranges that go, and servers that stop. What the two are in fair weather is in test_cf_beyond.py."""
 import os
-import re
 import socket
 import ssl
 import struct
@@ -11,8 +10,8 @@ import time
 import pytest
 
 import change_feed as cf
-import wire
-from orrery_server import OrreryServer
+from harness import server as launcher, wire
+from harness.waiting import wait_until
 
 EVENTS = {"Accept": "text/event-stream"}
 LINES = {"Accept": "application/x-ndjson"}
@@ -33,7 +32,7 @@ def quick(request):
     """A server of our own, whose figures only we change and whose silent streams say so every second."""
     if request.config.getoption("--endpoint"):
         pytest.skip("needs a server with options of its own")
-    started = OrreryServer("--feed-heartbeat-seconds", "1")
+    started = launcher.started("--feed-heartbeat-seconds", "1")
     yield started
     started.stop()
 
@@ -44,18 +43,12 @@ def endpoint(quick):
     return quick.endpoint
 
 
-def figure(client, name):
-    """One number of /_metrics."""
-    text = client.get("/_metrics").expect(200).body.decode()
-    return float(re.search(rf"^{name} (\S+)$", text, re.MULTILINE)[1])
-
-
 def readers(client):
-    return figure(client, "orrery_feed_readers_waiting")
+    return wire.metric(client, "orrery_feed_readers_waiting")
 
 
 def wait_for_readers(client, count):
-    wire.wait_until(lambda: readers(client) == count, 20, f"that {count} readers wait")
+    wait_until(lambda: readers(client) == count, 20, f"that {count} readers wait")
 
 
 class Poll:
@@ -118,20 +111,20 @@ def test_row_47_a_write_answers_who_waits_for_it_within_100_ms(client, container
 
 def test_row_48_a_thousand_waiters_are_answered_by_one_write(client, container):
     lsn = cf.put(container, "first")
-    before = figure(client, "orrery_resident_bytes")
-    reads = figure(client, "orrery_feed_tail_reads_total")
+    before = wire.metric(client, "orrery_resident_bytes")
+    reads = wire.metric(client, "orrery_feed_tail_reads_total")
     polls = [Poll(container, lsn) for _ in range(1000)]
     try:
         wait_for_readers(client, 1000)
         if not SANITIZED:
-            assert figure(client, "orrery_resident_bytes") - before < 100e6, "less than 100 KB each, buffers included"
+            assert wire.metric(client, "orrery_resident_bytes") - before < 100e6, "less than 100 KB each, buffers included"
         lsn = cf.put(container, "awaited")
         answers = [poll.answer().expect(200) for poll in polls]
     finally:
         for poll in polls:
             poll.connection.close()
     assert {answer["etag"] for answer in answers} == {f'"{lsn}"'} and len({answer.body for answer in answers}) == 1
-    assert figure(client, "orrery_feed_tail_reads_total") - reads < 50, "they share what was read"
+    assert wire.metric(client, "orrery_feed_tail_reads_total") - reads < 50, "they share what was read"
     wait_for_readers(client, 0)
 
 
@@ -161,7 +154,7 @@ def test_who_leaves_is_not_waited_for(client, container):
     for stream in streams:
         stream.connection.close()
     wait_for_readers(client, 0)
-    assert figure(client, "orrery_feed_streams") == 0
+    assert wire.metric(client, "orrery_feed_streams") == 0
 
 
 def test_who_leaves_over_tls_is_not_waited_for(quick, client, container):
@@ -225,7 +218,7 @@ def test_more_waiters_than_may_wait_hear_so(server):
             poll.answer().expect(200)
         with cf.Stream(container, EVENTS) as stream:
             assert stream.status == 200
-        client.disconnect()
+        client.close()
 
 
 # ── Streams ─────────────────────────────────────────────────────────────────────────────────────────
@@ -346,11 +339,11 @@ def test_streams_see_every_change_once_and_in_order_while_writers_write(quick, c
 def test_a_slow_reader_gets_larger_pieces_and_misses_nothing(client, container):
     count = 1000  # 20 MB: more than the kernel's buffers between us
     with cf.Stream(container, LINES | {"If-None-Match": "*"}) as stream:
-        before = figure(client, "orrery_resident_bytes")
+        before = wire.metric(client, "orrery_resident_bytes")
         for n in range(count):
             container.create({"id": str(n), "pk": "a", "text": "x" * 20_000}).expect(201)
         if not SANITIZED:
-            assert figure(client, "orrery_resident_bytes") - before < 200e6
+            assert wire.metric(client, "orrery_resident_bytes") - before < 200e6
         sizes, seen = [], []
         while len(seen) < count:
             _, documents = changes(stream, LINES)
@@ -485,7 +478,7 @@ def test_a_stream_can_be_taken_up_again_at_the_next_start(server, tmp_path):
             lsn = cf.put(container, "first")
             at, _ = changes(stream, EVENTS)
             client.databases.clear()
-            client.disconnect()
+            client.close()
             running.stop()
             assert stream.event() is None
     running = server("--data-dir", tmp_path)

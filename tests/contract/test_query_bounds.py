@@ -1,13 +1,12 @@
 """What one query may cost: a short text, or a long one, harms nobody."""
-import os
-import pathlib
 import time
 
 import pytest
 
 import queries
-import wire
-from wire import CONTINUATION
+from harness import proc, wire
+from harness.waiting import wait_until
+from harness.wire import CONTINUATION
 
 ELEMENTS = 100
 
@@ -161,16 +160,5 @@ def test_nobody_works_for_clients_that_have_left(server, verb):
         for _ in range(4):
             with wire.Connection(started.endpoint) as connection:
                 connection.send(client.build(verb, made.docs, body, headers))
-                wire.wait_until(lambda: processor_seconds(started) > 0, 10)
-
-        def is_idle():
-            before = processor_seconds(started)
-            time.sleep(0.3)
-            return processor_seconds(started) - before < 0.1
-
-        wire.wait_until(is_idle, 20, "an idle server")
-
-
-def processor_seconds(server):
-    fields = pathlib.Path(f"/proc/{server.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+                wait_until(lambda: proc.processor_seconds(started.process.pid) > 0, 10)
+        wait_until(proc.idle_check(started.process.pid), 20, "an idle server", pause=0.3)

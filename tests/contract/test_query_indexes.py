@@ -8,7 +8,8 @@ import pytest
 
 import change_feed as cf
 import queries
-import wire
+from harness import wire
+from harness.waiting import wait_until
 from queries import ACCESS, EXPLAIN, METRICS
 
 TEXT = "SELECT VALUE c.id FROM c"
@@ -154,7 +155,7 @@ def test_what_has_expired_or_gone_is_not_counted(db):
     for name, ttl in (("short", 1), ("long", 1000), ("ever", -1), ("gone", 1000)):
         container.create({"id": name, "pk": "a", "ttl": ttl}).expect(201)
     container.delete("gone").expect(204)
-    wire.wait_until(lambda: container.read("short").status == 404, 30, "the end of a document")
+    wait_until(lambda: container.read("short").status == 404, 30, "the end of a document")
     assert queries.rows(container, "SELECT VALUE COUNT(1) FROM c", scope=cf.of_key("a")) == [2]
     assert queries.rows(container, "SELECT VALUE COUNT(1) FROM c WHERE c.pk = 'a'") == [2]
 
@@ -309,7 +310,7 @@ def progress(container):
 
 
 def wait_for_indexes(container):
-    wire.wait_until(lambda: progress(container)[PROGRESS] == "100", 20, "the new policy's indexes")
+    wait_until(lambda: progress(container)[PROGRESS] == "100", 20, "the new policy's indexes")
 
 
 def test_progress_is_told_with_the_quota(container):

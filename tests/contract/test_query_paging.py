@@ -7,8 +7,8 @@ import pytest
 
 import change_feed as cf
 import queries
-import wire
-from wire import CONTINUATION, MAX_ITEMS
+from harness import wire
+from harness.wire import CONTINUATION, MAX_ITEMS
 
 TEXT = "SELECT VALUE c.id FROM c"
 COMPOSITE = {"indexingPolicy": {"compositeIndexes": [[{"path": "/tie"}, {"path": "/n", "order": "descending"}]]}}

@@ -5,8 +5,8 @@ import pytest
 
 import change_feed as cf
 import queries
+from harness.wire import CONTINUATION, MAX_ITEMS, OLDEST
 from queries import ALL_FEATURES, AS_THE_SERVICE, ORDER_FILTER, PLAN
-from wire import CONTINUATION, MAX_ITEMS, OLDEST
 
 TEXT = "SELECT VALUE c.id FROM c"
 INFO_MEMBERS = ["distinctType", "top", "offset", "limit", "orderBy", "orderByExpressions", "groupByExpressions", "groupByAliases", "aggregates",

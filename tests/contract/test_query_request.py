@@ -5,9 +5,10 @@ import pytest
 
 import change_feed as cf
 import queries
-import wire
+from harness import wire
+from harness.waiting import wait_until
+from harness.wire import KEY, MAX_ITEMS, RANGE_ID, SESSION
 from queries import CROSS, IS_QUERY, NO_CROSS
-from wire import KEY, MAX_ITEMS, RANGE_ID, SESSION
 
 TEXT = "SELECT VALUE c.id FROM c"
 DISABLED = ("Cross partition query is required but disabled. Please set x-ms-documentdb-query-enablecrosspartition to true, "
@@ -398,7 +399,7 @@ def test_items_past_their_time_to_live_are_not_found(db):
     container = db.create_container({"defaultTtl": -1})
     container.create({"id": "short", "pk": "a", "ttl": 1}).expect(201)
     container.create({"id": "long", "pk": "a"}).expect(201)
-    wire.wait_until(lambda: queries.rows(container, TEXT) == ["long"], 10, "the end of a document's time")
+    wait_until(lambda: queries.rows(container, TEXT) == ["long"], 10, "the end of a document's time")
     assert queries.rows(container, "SELECT VALUE COUNT(1) FROM c") == [1]
     assert queries.rows(container, TEXT + " WHERE c.pk = 'a'", headers={queries.ACCESS: "index"}) == ["long"]
 

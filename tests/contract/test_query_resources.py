@@ -3,8 +3,8 @@ import pytest
 
 import change_feed as cf
 import queries
-import wire
-from wire import CONTINUATION, MAX_ITEMS
+from harness import wire
+from harness.wire import CONTINUATION, MAX_ITEMS
 
 
 def send(client, path, text, parameters=None, size=None, token=None, headers=None):

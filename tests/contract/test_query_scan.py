@@ -7,7 +7,7 @@ import pytest
 
 import change_feed as cf
 import queries
-import wire
+from harness.waiting import wait_until
 
 DOCUMENTS = 12_000
 BY_SCAN = {queries.ACCESS: "scan"}
@@ -85,6 +85,6 @@ def test_scans_on_request_have_no_index_built(many):
     unwanted, wished = ("SELECT VALUE c.id FROM c WHERE c.twice = 10", "SELECT VALUE c.id FROM c WHERE c.n = 10")
     for _ in range(5):
         explained(many, unwanted, **BY_SCAN)
-    wire.wait_until(lambda: explained(many, wished)["ranges"][0]["way"] == "index", 60, "an index of what was asked for")
+    wait_until(lambda: explained(many, wished)["ranges"][0]["way"] == "index", 60, "an index of what was asked for")
     told = explained(many, unwanted, **BY_SCAN)
     assert told["ranges"][0]["way"] == "scan" and told["helpful"] == ["/twice"] and told["building"] == []

@@ -5,7 +5,7 @@ import random
 import pytest
 
 import queries
-import wire
+from harness import wire
 
 FIVE_RANGES = 30_000
 WORDS = ["comet", "dust", "orbit", "tail", "crater", "moon", "ring", "storm"]

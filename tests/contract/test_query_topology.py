@@ -3,8 +3,8 @@ import pytest
 
 import change_feed as cf
 import queries
+from harness.wire import CONTINUATION
 from test_query_paging import COMPOSITE, SHAPES, TEXT, documents_of_all_kinds
-from wire import CONTINUATION
 
 STREAMS = [TEXT, "SELECT c.id, c.n FROM c WHERE c.n > 3 AND c.tie < 3", "SELECT c.id, e, f FROM c JOIN e IN c.list JOIN f IN c.list"]
 SORTED = ["SELECT c.id, c.n AS key FROM c ORDER BY c.n DESC", "SELECT c.id, c.tie AS key FROM c ORDER BY c.tie",

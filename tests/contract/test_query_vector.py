@@ -8,7 +8,8 @@ import pytest
 
 import change_feed as cf
 import queries
-import wire
+from harness import wire
+from harness.waiting import wait_until
 
 DIMENSIONS = 16
 COUNT = 2400
@@ -58,7 +59,7 @@ def wait_for_index(container, vector, text=NEAREST):
     def is_used():
         return ways(send(container, text, vector)) == {("vector index", "/v VECTOR")}
 
-    wire.wait_until(is_used, 60, "the vector index")
+    wait_until(is_used, 60, "the vector index")
 
 
 def cosine(a, b):

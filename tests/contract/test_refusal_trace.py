@@ -1,7 +1,8 @@
 """The trace of requests that were not let in, in the server's diagnostics."""
 import pytest
 
-import wire
+from harness import wire
+from harness.waiting import wait_until
 
 
 @pytest.fixture
@@ -9,12 +10,8 @@ def own(server):
     return server()
 
 
-def lines_with(own, text):
-    return [line for line in list(own.errors) if text in line]
-
-
 def line_with(own, text):
-    return wire.wait_until(lambda: lines_with(own, text), what=f"a line with {text!r}")[0]
+    return wait_until(lambda: own.log_lines(text), what=f"a line with {text!r}")[0]
 
 
 ACTIVITY = "01234567-89ab-4cde-8f01-23456789abcd"
@@ -56,17 +53,14 @@ def test_mistakes_of_those_who_have_a_key_leave_none(own):
     client.get("/dbs/none", {"x-ms-activity-id": ACTIVITY}).expect(404)
     client.get("/", {"Host": "evil.example", "x-ms-activity-id": ACTIVITY[::-1]}).expect(400)
     line_with(own, ACTIVITY[::-1])
-    assert not lines_with(own, ACTIVITY)
+    assert not own.log_lines(ACTIVITY)
 
 
 def test_flood_is_counted_instead_of_written(own):
     client = own.client()
     for _ in range(500):
         client.get("/dbs", signed=False).expect(401)
-    own.process.terminate()
-    own.process.wait(30)
-    for reader in own.readers:
-        reader.join()
-    written = len(lines_with(own, " GET /dbs: 401 "))
-    counted = sum(int(line.split(" refused ")[1].split()[0]) for line in lines_with(own, " more requests "))
+    own.stop()
+    written = len(own.log_lines(" GET /dbs: 401 "))
+    counted = sum(int(line.split(" refused ")[1].split()[0]) for line in own.log_lines(" more requests "))
     assert written + counted == 500 and counted > 0

@@ -5,8 +5,8 @@ import re
 
 import pytest
 
-import wire
-from wire import rid_bytes
+from harness import wire
+from harness.wire import rid_bytes
 
 RID_TEXT = re.compile(r"^[A-Za-z0-9+-]+={0,2}$")
 

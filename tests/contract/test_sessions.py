@@ -4,8 +4,8 @@ import re
 import pytest
 
 import change_feed as cf
-import wire
-from wire import SESSION
+from harness import wire
+from harness.wire import SESSION
 
 DOCUMENT = {"id": "x", "pk": "a"}
 
@@ -167,7 +167,7 @@ def test_head_never_goes_back_over_a_restart(server, tmp_path):
     container = client.create_database("d").create_container({"id": "c"})
     container.fill(3)
     container.delete("2").expect(204)  # a delete leaves nothing behind but the head
-    client.disconnect()
+    client.close()
     first.stop()
     client.endpoint = server("--data-dir", tmp_path / "data").endpoint
     assert wire.unversioned(container.read("0").expect(200)[SESSION]) == "0:-1#5"

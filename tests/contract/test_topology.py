@@ -5,8 +5,9 @@ import time
 import pytest
 
 import change_feed as cf
-import wire
-from wire import CONTINUATION, MAX_ITEMS, RANGE_ID
+from harness import wire
+from harness.waiting import wait_until
+from harness.wire import CONTINUATION, MAX_ITEMS, RANGE_ID
 
 PADDING = "x" * 2000
 
@@ -144,7 +145,7 @@ def test_of_two_who_split_one_range_one_is_refused(endpoint, client, container):
 def test_the_work_goes_on_when_the_caller_leaves(endpoint, client, container):
     fill(container, 200, p=PADDING * 4)
     send_split(endpoint, client, container).close()
-    wire.wait_until(lambda: len(container.ranges()) == 2, 30, "the split to end")
+    wait_until(lambda: len(container.ranges()) == 2, 30, "the split to end")
     assert len(container.all_documents()) == 200
 
 
@@ -163,7 +164,7 @@ def test_a_raised_offer_is_pending_until_its_ranges_have_been_split(client, cont
     offer["content"]["offerThroughput"] = 25000
     replaced = client.put(path, offer).expect(200)
     assert replaced["x-ms-offer-replace-pending"] == "true"
-    wire.wait_until(lambda: client.get(path).expect(200)["x-ms-offer-replace-pending"] == "false", 20, "the splits")
+    wait_until(lambda: client.get(path).expect(200)["x-ms-offer-replace-pending"] == "false", 20, "the splits")
     ranges = container.ranges()
     assert len(ranges) == 3 and all("0" in each["parents"] for each in ranges)
     assert sorted(each["id"] for each in container.all_documents()) == sorted(names)
@@ -173,7 +174,7 @@ def test_a_range_that_has_grown_too_large_is_split(server):
     with server("--partition-size-mb", "1").client() as client:
         container = client.create_database().create_container()
         names = fill(container, 150, p=PADDING * 4)
-        wire.wait_until(lambda: len(container.ranges()) > 1, 20, "a split")
+        wait_until(lambda: len(container.ranges()) > 1, 20, "a split")
         assert sorted(each["id"] for each in container.all_documents()) == sorted(names)
 
 

@@ -3,8 +3,8 @@ import uuid
 
 import pytest
 
-import wire
-from wire import quote
+from harness import wire
+from harness.wire import quote
 
 SPELLINGS = ["{}", "{}/", "/{}", "/{}/"]  # each path begins with one slash itself
 

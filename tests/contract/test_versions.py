@@ -1,7 +1,7 @@
 """x-ms-version and what it varies."""
 import pytest
 
-import wire
+from harness import wire
 
 SYSTEM_KEY = {"paths": ["/_partitionKey"], "kind": "Hash", "systemKey": True}
 

@@ -12,17 +12,16 @@ import tempfile
 import threading
 import unittest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "fault"))
-from orrery_process import Connection, Server, _die_with_parent, wait_until  # noqa: E402
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from harness import program, wire  # noqa: E402
+from harness.server import BINARY, Server  # noqa: E402
+from harness.waiting import wait_until  # noqa: E402
+from harness.wire import KEY  # noqa: E402
 
-BINARY = os.environ.get("ORRERY_BINARY",
-                        str(pathlib.Path(__file__).resolve().parents[2] / "build" / "orrery"))
 SEED = int(os.environ.get("COPY_TEST_SEED", random.SystemRandom().randrange(1 << 32)))
 SYSTEM = ("_rid", "_self", "_etag", "_ts", "_attachments", "_lsn")
 TWO_RANGES = 11_000  # RU/s with which a container is made of so many
 COMMAND_SECONDS_MAX = 120
-KEY = "x-ms-documentdb-partitionkey"
-WELL_KNOWN = "C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw=="
 
 
 def is_position(document):
@@ -39,7 +38,7 @@ class Container:
     def __init__(self, port, database, name):
         self.port, self.database, self.name = port, database, name
         self.link = f"dbs/{database}/colls/{name}"
-        self.connection = Connection(port)
+        self.connection = wire.connect(port)
         self.path = ("id",)
 
     def again(self):
@@ -56,8 +55,8 @@ class Container:
         return json.dumps([document])
 
     def upsert(self, document, text=None):
-        headers = {KEY: self.key_of(document), "x-ms-documentdb-is-upsert": "true"}
-        answer = self.connection.post("docs", self.link, (text or json.dumps(document)).encode(), headers)
+        headers = {KEY: self.key_of(document)} | wire.UPSERT
+        answer = self.connection.post(f"/{self.link}/docs", (text or json.dumps(document)).encode(), headers)
         assert answer.status in (200, 201), answer
         return answer
 
@@ -66,7 +65,7 @@ class Container:
         body = json.dumps([{"operationType": "Upsert", "resourceBody": each} for each in documents])
         headers = {KEY: self.key_of(documents[0]), "x-ms-cosmos-is-batch-request": "True",
                    "x-ms-cosmos-batch-atomic": "True"}
-        answer = self.connection.post("docs", self.link, body.encode(), headers)
+        answer = self.connection.post(f"/{self.link}/docs", body.encode(), headers)
         assert answer.status == 200, answer
 
     def fill(self, documents):
@@ -80,13 +79,12 @@ class Container:
 
     def ranges(self):
         return [each["id"] for each in
-                self.connection.all_of("pkranges", self.link, "PartitionKeyRanges")[0]]
+                self.connection.all_of(f"/{self.link}/pkranges", "PartitionKeyRanges")[0]]
 
     def documents(self):
         found = []
         for range_id in self.ranges():
-            page, answers = self.connection.all_of(
-                "docs", self.link, "Documents", {"x-ms-documentdb-partitionkeyrangeid": range_id})
+            page, answers = self.connection.all_of(f"/{self.link}/docs", "Documents", {wire.RANGE_ID: range_id})
             assert answers[-1].status == 200, answers[-1]
             found += page
         return found
@@ -102,29 +100,29 @@ class Container:
     def feed(self, range_id, etag, headers):
         headers = {"x-ms-documentdb-partitionkeyrangeid": range_id, "if-none-match": etag,
                    "x-ms-max-item-count": "-1", **headers}
-        return self.connection.feed("docs", self.link, headers)
+        return self.connection.get(f"/{self.link}/docs", headers)
 
     ALL_VERSIONS = {"a-im": "Full-Fidelity Feed",
                     "x-ms-cosmos-changefeed-wire-format-version": "2021-09-15"}
 
     def remember_now(self):
         """From here on versions() counts."""
-        self.began = {each: self.feed(each, "*", self.ALL_VERSIONS).headers["etag"]
+        self.began = {each: self.feed(each, "*", self.ALL_VERSIONS)["etag"]
                       for each in self.ranges()}
         return self
 
     def heads(self):
         """Change with everything that is written."""
-        return [self.feed(each, "*", self.ALL_VERSIONS).headers["etag"] for each in self.began]
+        return [self.feed(each, "*", self.ALL_VERSIONS)["etag"] for each in self.began]
 
     def versions(self):
         """Every version of every document that was written since remember_now(), positions aside."""
         found = []
         for range_id, etag in self.began.items():
             while (answer := self.feed(range_id, etag, self.ALL_VERSIONS)).status == 200:
-                etag = answer.headers["etag"]
+                etag = answer["etag"]
                 # Of deletes `current` is empty.
-                found += [plain(each["current"]) for each in answer.json()["Documents"]
+                found += [plain(each["current"]) for each in answer.json["Documents"]
                           if each["current"] and not is_position(each["current"])]
             assert answer.status == 304, answer
         return found
@@ -136,7 +134,7 @@ class Copy:
     def __init__(self, arguments, environment):
         self.process = subprocess.Popen(
             [BINARY, "copy", *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE, env=environment, preexec_fn=_die_with_parent, text=True)
+            stderr=subprocess.PIPE, env=environment, preexec_fn=program.before_exec(), text=True)
 
     def wait(self, seconds_max=COMMAND_SECONDS_MAX):
         """The exit status; what it said is in `out` and `err`."""
@@ -168,8 +166,7 @@ class CopyTest(unittest.TestCase):
     def setUpClass(cls):
         print(f"COPY_TEST_SEED={SEED}", flush=True)
         cls.directory = pathlib.Path(tempfile.mkdtemp(prefix="orrery-copy-"))
-        cls.server = Server(BINARY, str(cls.directory / "data"), str(cls.directory / "log"),
-                            arguments=["--durability", "relaxed"])
+        cls.server = Server("--durability", "relaxed", data_dir=cls.directory / "data", log_path=cls.directory / "log")
         cls.server.start()
 
     @classmethod
@@ -180,17 +177,16 @@ class CopyTest(unittest.TestCase):
     def setUp(self):
         self.random = random.Random(f"{SEED} {self.id()}")
         self.database = self.id().split(".")[-1]
-        self.admin = Connection(self.server.port)
+        self.admin = wire.connect(self.server.port)
         self.addCleanup(self.admin.close)
-        answer = self.admin.post("dbs", "", json.dumps({"id": self.database}).encode())
+        answer = self.admin.post("/dbs", {"id": self.database})
         self.assertEqual(answer.status, 201, answer)
         self.state = self.directory / f"state-{self.database}"
 
     def container(self, name, path="/pk", throughput=400, **properties):
         definition = {"id": name, "partitionKey": {"paths": [path], "kind": "Hash", "version": 2},
                       **properties}
-        answer = self.admin.post("colls", f"dbs/{self.database}", json.dumps(definition).encode(),
-                                 {"x-ms-offer-throughput": str(throughput)})
+        answer = self.admin.post(f"/dbs/{self.database}/colls", definition, {"x-ms-offer-throughput": str(throughput)})
         self.assertEqual(answer.status, 201, answer)
         made = Container(self.server.port, self.database, name)
         made.path = tuple(path[1:].split("/"))
@@ -205,9 +201,7 @@ class CopyTest(unittest.TestCase):
     def start_copy(self, source, destination, *arguments, state=True, server=None):
         """`server`: of the source, where it is another one."""
         where = ["--state", str(self.state)] if state else []
-        environment = {name: value for name, value in os.environ.items()
-                       if not name.startswith("ORRERY_")}
-        environment["XDG_STATE_HOME"] = str(self.directory / "xdg")
+        environment = program.clean_environment({"XDG_STATE_HOME": str(self.directory / "xdg")})
         return Copy([str(source), str(destination), "--endpoint",
                      f"http://127.0.0.1:{(server or self.server).port}/", *where, *arguments],
                     environment)

@@ -4,9 +4,10 @@ import shutil
 import subprocess
 import unittest
 
-from copies import (TWO_RANGES, WELL_KNOWN, Connection, Container, CopyTest, Writer,
-                    is_position)
-from orrery_process import Server, wait_until
+from copies import TWO_RANGES, Container, CopyTest, Writer, is_position
+from harness import wire
+from harness.server import Server
+from harness.waiting import wait_until
 
 
 def some_documents(count, keys=20, regions=7):
@@ -52,8 +53,7 @@ class CopyCommandTest(CopyTest):
                 '"tiny":1.50e-300,"zero":-0, "escape":"\\u00e9\\/", "_mine": [ 1 ,2 ],"ttl":-1 }')
         source.upsert({"id": "x", "pk": "k"}, text)
         self.copy(source, destination, "--verify")
-        answer = destination.connection.get("docs", f"{destination.link}/docs/x",
-                                            {"x-ms-documentdb-partitionkey": "[{}]"})
+        answer = destination.connection.get(f"/{destination.link}/docs/x", {"x-ms-documentdb-partitionkey": "[{}]"})
         self.assertEqual(answer.status, 200, answer)
         body = answer.body.decode()
         self.assertEqual(body[:body.index(',"_rid"')], text[:-2])
@@ -228,8 +228,7 @@ class CopyCommandTest(CopyTest):
         destination.upsert({"id": "stranger", "region": "r1"})
         self.copy(source, destination)
         destination.upsert({"id": "d3", "region": "r3", "spoilt": True})
-        answer = destination.connection.delete("docs", f"{destination.link}/docs/d4",
-                                               {"x-ms-documentdb-partitionkey": '["r4"]'})
+        answer = destination.connection.delete(f"/{destination.link}/docs/d4", {"x-ms-documentdb-partitionkey": '["r4"]'})
         self.assertEqual(answer.status, 204, answer)
         run = self.copy(source, destination, "--verify", "--final", status=1)
         for line in ("missing in the destination: 'd4', partition key [\"r4\"]",
@@ -244,15 +243,15 @@ class CopyCommandTest(CopyTest):
         target = f"{self.database}-made/dst"
         self.copy(source, target, "--create", "--partition-key", "/region", "--partition-key",
                   "/n", "--verify")
-        answer = self.admin.get("colls", f"dbs/{self.database}-made/colls/dst")
-        self.assertEqual(answer.json()["partitionKey"]["paths"], ["/region", "/n"])
-        self.assertEqual(answer.json()["defaultTtl"], 500)
+        answer = self.admin.get(f"/dbs/{self.database}-made/colls/dst")
+        self.assertEqual(answer.json["partitionKey"]["paths"], ["/region", "/n"])
+        self.assertEqual(answer.json["defaultTtl"], 500)
 
     def test_destination_made_anew_is_filled_anew(self):
         source, destination = self.container("src"), self.destination("dst")
         source.fill(some_documents(30))
         self.copy(source, destination)
-        self.assertEqual(self.admin.delete("colls", destination.link).status, 204)
+        self.assertEqual(self.admin.delete(f"/{destination.link}").status, 204)
         destination = self.destination("dst")
         self.copy(source, destination, "--verify")
         self.assert_copied_once(source, destination)
@@ -262,19 +261,18 @@ class CopyCommandTest(CopyTest):
         source = self.container("src")
         source.fill(some_documents(30))
         for name in ("first", "second"):
-            with Server(self.server.binary, str(self.directory / f"data-{name}"),
-                        str(self.directory / f"log-{name}")) as other:
+            with Server(data_dir=self.directory / f"data-{name}", log_path=self.directory / f"log-{name}") as other:
                 other.start()
                 run = self.copy(source, "d/dst", "--create", "--group", "mine", "--to-connection",
                                 f"AccountEndpoint=http://127.0.0.1:{other.port}/;"
-                                f"AccountKey={WELL_KNOWN};", "--verify", "--final")
+                                f"AccountKey={wire.WELL_KNOWN_KEY};", "--verify", "--final")
                 self.assertIn("30 documents copied", run.err)
 
     def test_source_made_anew_is_another_one(self):
         source, destination = self.container("src"), self.destination("dst")
         source.fill(some_documents(30))
         self.copy(source, destination, "--group", "mine")
-        self.assertEqual(self.admin.delete("colls", source.link).status, 204)
+        self.assertEqual(self.admin.delete(f"/{source.link}").status, 204)
         source = self.container("src")
         source.fill(some_documents(10))
         run = self.copy(source, destination, "--group", "mine", status=1)
@@ -283,14 +281,14 @@ class CopyCommandTest(CopyTest):
 
     def test_a_source_that_is_put_back_from_a_copy_hides_nothing_new(self):
         data, copied = self.directory / "restored", self.directory / "restored-copy"
-        with Server(self.server.binary, str(data), str(self.directory / "restored-log")) as other:
+        with Server(data_dir=data, log_path=self.directory / "restored-log") as other:
             other.start()
-            connection = Connection(other.port)
+            connection = wire.connect(other.port)
             self.addCleanup(connection.close)
-            made = connection.post("dbs", "", b'{"id": "d"}')
+            made = connection.post("/dbs", b'{"id": "d"}')
             self.assertEqual(made.status, 201, made)
             body = b'{"id": "src", "partitionKey": {"paths": ["/pk"], "kind": "Hash", "version": 2}}'
-            self.assertEqual(connection.post("colls", "dbs/d", body).status, 201)
+            self.assertEqual(connection.post("/dbs/d/colls", body).status, 201)
             source, destination = Container(other.port, "d", "src"), self.destination("dst")
             source.path = ("pk",)
             self.addCleanup(source.connection.close)
@@ -302,7 +300,7 @@ class CopyCommandTest(CopyTest):
                 other.start()
 
             def copy(*arguments, status=0):
-                there = f"AccountEndpoint=http://127.0.0.1:{self.server.port}/;AccountKey={WELL_KNOWN};"
+                there = f"AccountEndpoint=http://127.0.0.1:{self.server.port}/;AccountKey={wire.WELL_KNOWN_KEY};"
                 return self.copy("d/src", destination, "--to-connection", there, *arguments,
                                  status=status, server=other)
 
@@ -327,36 +325,34 @@ class CopyCommandTest(CopyTest):
     def test_to_another_server(self):
         source = self.container("src")
         source.fill(some_documents(50))
-        with Server(self.server.binary, str(self.directory / "other"),
-                    str(self.directory / "other-log")) as other:
+        with Server(data_dir=self.directory / "other", log_path=self.directory / "other-log") as other:
             other.start()
             self.copy(source, "d/dst", "--create", "--to-connection",
-                      f"AccountEndpoint=http://127.0.0.1:{other.port}/;AccountKey={WELL_KNOWN};",
+                      f"AccountEndpoint=http://127.0.0.1:{other.port}/;AccountKey={wire.WELL_KNOWN_KEY};",
                       "--verify", "--final")
-            connection = Connection(other.port)
+            connection = wire.connect(other.port)
             self.addCleanup(connection.close)
-            documents = connection.all_of("docs", "dbs/d/colls/dst", "Documents")[0]
+            documents = connection.all_of("/dbs/d/colls/dst/docs", "Documents")[0]
             self.assertEqual(len(documents), 50)
 
     def test_waits_for_a_destination_that_is_away(self):
         source = self.container("src")
         source.fill(some_documents(500))
-        with Server(self.server.binary, str(self.directory / "away"),
-                    str(self.directory / "away-log")) as other:
+        with Server(data_dir=self.directory / "away", log_path=self.directory / "away-log") as other:
             other.start()
             endpoint = f"http://127.0.0.1:{other.port}/"
             target = ["d/dst", "--create", "--partition-key", "/region", "--to-endpoint", endpoint]
             run = self.start_copy(source, *target, "--page-size", "5", "--follow")
-            connection = Connection(other.port)
+            connection = wire.connect(other.port)
             self.addCleanup(connection.close)
-            wait_until(lambda: connection.feed("docs", "dbs/d/colls/dst").status == 200, 30,
+            wait_until(lambda: connection.get("/dbs/d/colls/dst/docs").status == 200, 30,
                        "the copy has begun")
             connection.close()
             other.kill()
             source.upsert({"id": "later", "pk": "k", "region": "r"})
             other.start()
-            wait_until(lambda: len([each for each in connection.all_of(
-                "docs", "dbs/d/colls/dst", "Documents")[0] if not is_position(each)]) == 501, 60,
+            wait_until(lambda: len([each for each in connection.all_of("/dbs/d/colls/dst/docs", "Documents")[0]
+                                    if not is_position(each)]) == 501, 60,
                 "all is there", pause=0.1)
             self.assertEqual(run.interrupt(), 0, run.err)
             self.copy(source, *target, "--verify")

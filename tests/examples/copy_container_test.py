@@ -5,7 +5,7 @@ import sys
 import threading
 
 from example_runs import Program, connect, documents_of, make_container, own_properties, run, run_tests
-import wire
+from harness import wire
 
 REGIONS = ("north", "east", "south", "west")
 
@@ -69,7 +69,7 @@ def test_is_equal_after_writes_went_on(client, database):
             assert writer.failure is None and not writer.is_alive(), writer.failure
         lines = program.end()
     documents = expect_equal(client, database)
-    assert lines[-1] == f"{len(documents)} documents, 0 missing, 0 different, 0 extra\n", lines[-1]
+    assert lines[-1] == f"{len(documents)} documents, 0 missing, 0 different, 0 extra", lines[-1]
     # It is stored under the new key.
     region = [own_properties(each) for each in client.get(
         f"/dbs/{database.id}/colls/copy/docs",
@@ -98,7 +98,7 @@ def test_finds_and_removes_what_only_the_copy_has(client, database):
     source.delete("3").expect(204)
     source.upsert({"id": "4", "pk": "a", "region": "south"}).expect(200)  # leaves a copy under its old key
     lines = run("copy_container", database.id, "source", "copy", "/region", "--once", code=1)
-    assert lines[-1] == "9 documents, 0 missing, 0 different, 2 extra\n", lines
+    assert lines[-1] == "9 documents, 0 missing, 0 different, 2 extra", lines
     run("copy_container", database.id, "source", "copy", "/region", "--once", "--remove-extra")
     expect_equal(client, database)
 
@@ -113,7 +113,7 @@ def test_finds_what_somebody_else_has_changed_in_the_copy(client, database):
     client.put(f"{copy}/1", {"id": "1", "pk": "a", "region": "north", "spoilt": True}, key).expect(200)
     client.delete(f"{copy}/2", key).expect(204)
     lines = run("copy_container", database.id, "source", "copy", "/region", "--once", code=1)
-    assert lines[-1] == "3 documents, 1 missing, 1 different, 0 extra\n", lines
+    assert lines[-1] == "3 documents, 1 missing, 1 different, 0 extra", lines
 
 
 if __name__ == "__main__":

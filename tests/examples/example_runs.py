@@ -2,19 +2,17 @@
 
 with_server.py starts the server and says where it is; ORRERY_EXAMPLES is the directory of the programs."""
 
-import collections
 import json
 import os
 import pathlib
 import signal
 import subprocess
 import sys
-import threading
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tests" / "contract"))
-
-import wire  # noqa: E402  the path is set above
+sys.path.insert(0, str(ROOT / "tests"))
+from harness import program, wire  # noqa: E402
+from harness.waiting import wait_until  # noqa: E402
 
 SECONDS_MAX = 60
 ENDPOINT = os.environ["ORRERY_ENDPOINT_HTTP"]
@@ -44,32 +42,18 @@ def own_properties(document):
     return {name: value for name, value in document.items() if name not in SYSTEM_PROPERTIES}
 
 
-class Program:
-    """A running example. What it says is collected; its end is insisted on."""
+class Program(program.Program):
+    """A running example. Its end is insisted on."""
 
     def __init__(self, name, *words, stdin=subprocess.DEVNULL):
         path = pathlib.Path(os.environ.get("ORRERY_EXAMPLES", "")) / name
-        self.process = subprocess.Popen([str(path), *map(str, words)], env=ENVIRONMENT, stdin=stdin,
-                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        self.lines, self.errors = [], collections.deque(maxlen=200)
-        self.readers = [threading.Thread(target=collect, args=pair, daemon=True)
-                        for pair in ((self.process.stdout, self.lines), (self.process.stderr, self.errors))]
-        for reader in self.readers:
-            reader.start()
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        if self.process.poll() is None:
-            self.process.kill()
-            self.process.wait()
+        super().__init__([path, *words], ENVIRONMENT, stdin)
 
     def wait_until(self, condition, what):
         def holds():
-            assert self.process.poll() is None, f"it ended while the test waited for {what}: {self.report()}"
+            assert self.alive(), f"it ended while the test waited for {what}: {self.report()}"
             return condition()
-        return wire.wait_until(holds, SECONDS_MAX, what)
+        return wait_until(holds, SECONDS_MAX, what)
 
     def end(self, number=signal.SIGTERM, code=0):
         """Asks it to end, and insists that it ends with this exit code."""
@@ -77,34 +61,15 @@ class Program:
         return self.ended(code)
 
     def ended(self, code=0):
-        try:
-            self.process.wait(SECONDS_MAX)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            raise AssertionError(f"it did not end in {SECONDS_MAX} s: {self.report()}") from None
-        for reader in self.readers:
-            reader.join()
-        assert self.process.returncode == code, self.report()
+        """The lines that it has printed until its end."""
+        assert self.wait(SECONDS_MAX) == code, self.report()
         return self.lines
-
-    def kill(self):
-        self.process.kill()
-        self.process.wait()
-
-    def report(self):
-        return (f"{self.process.args}: exit code {self.process.poll()}\n"
-                f"{''.join(self.lines[-50:])}\n{''.join(self.errors)}")
-
-
-def collect(stream, lines):
-    for line in stream:
-        lines.append(line)
 
 
 def run(name, *words, code=0):
     """An example from its start to its own end."""
-    with Program(name, *words) as program:
-        return program.ended(code)
+    with Program(name, *words) as example:
+        return example.ended(code)
 
 
 def run_tests(module):

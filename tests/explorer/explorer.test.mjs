@@ -1,5 +1,5 @@
 // The web explorer in a real browser against the real server, as a person uses it. The endpoint comes
-// from tests/sdks/with_server.py; see README.md.
+// from tests/harness/with_server.py; see README.md.
 
 import assert from "node:assert/strict";
 import { createHmac, randomBytes } from "node:crypto";

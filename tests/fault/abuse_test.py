@@ -16,7 +16,6 @@ import collections
 import multiprocessing
 import os
 import pathlib
-import re
 import select
 import signal
 import socket
@@ -24,14 +23,10 @@ import sys
 import threading
 import time
 import traceback
-import urllib.request
 
-HERE = pathlib.Path(__file__).resolve().parent
-REPOSITORY = HERE.parents[1]
-sys.path.insert(0, str(REPOSITORY / "tests" / "contract"))
-
-import orrery_server  # noqa: E402
-import wire  # noqa: E402
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from harness import proc, server as launcher, wire  # noqa: E402
+from harness.waiting import wait_until  # noqa: E402
 
 READ_ONLY_KEY = "cmVhZC1vbmx5LXJlYWQtb25seS1yZWFkLW9ubHktcmVhZC1vbmx5LXJlYWQtb25seS1yZWFkLW9ubHktcmVhZC1vbmw="
 PAGE_MS = 100
@@ -163,8 +158,8 @@ class Child:
 class Scene:
     """A server, what the attackers go for, and the container of the innocent."""
 
-    def __init__(self, case):
-        self.server = orrery_server.OrreryServer(*SERVER_OPTIONS, *case.options, files_max=case.files_max)
+    def __init__(self, case, binary):
+        self.server = launcher.started(*SERVER_OPTIONS, *case.options, files_max=case.files_max, binary=binary)
         self.client = self.server.client()
         self.database = self.client.create_database()
         self.innocent = self.database.create_container()
@@ -180,30 +175,18 @@ class Scene:
             self.target.create({"id": str(number), "pk": "a", "list": list(range(ELEMENTS)), "s": "y" * 20_000},
                                key=["a"]).expect(201)
 
-    def status(self):
-        return dict(line.split(":", 1) for line in
-                    pathlib.Path(f"/proc/{self.server.process.pid}/status").read_text().splitlines())
-
     def memory(self, name):
-        return int(self.status()[name].split()[0]) << 10
-
-    def processor_seconds(self):
-        fields = pathlib.Path(f"/proc/{self.server.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        return proc.memory(self.server.process.pid, name)
 
     def wait_until_idle(self):
         """Nobody is left who waits for an answer: the server must not work on for them."""
         begun = time.monotonic()
-        while True:
-            before = self.processor_seconds()
-            time.sleep(0.5)
-            if self.processor_seconds() - before < 0.1:
-                return time.monotonic() - begun
-            assert time.monotonic() - begun < IDLE_SECONDS_MAX, (
-                f"{IDLE_SECONDS_MAX} s after the last client has left the server still computes")
+        wait_until(proc.idle_check(self.server.process.pid), IDLE_SECONDS_MAX,
+                   "the server stops computing after the last client has left", pause=0.5)
+        return time.monotonic() - begun
 
     def end(self):
-        self.client.disconnect()
+        self.client.close()
         self.server.stop()
 
 
@@ -248,7 +231,7 @@ class ExpensiveDocuments(Case):
             assert "of processor time" in response.message, repr(response)
             return response.status
         finally:
-            client.disconnect()
+            client.close()
 
 
 class ExpensiveKey(ExpensiveDocuments):
@@ -261,7 +244,7 @@ class ExpensiveKey(ExpensiveDocuments):
             return query_of(client, self.docs, f"SELECT VALUE c.id FROM c WHERE {EXPENSIVE}",
                             {wire.KEY: '["a"]'}).status
         finally:
-            client.disconnect()
+            client.close()
 
 
 class ConstantQueries(Case):
@@ -275,7 +258,7 @@ class ConstantQueries(Case):
         try:
             return query_of(client, self.docs, f"SELECT VALUE {long} LIKE '%_{'a' * 2000}b%'").status
         finally:
-            client.disconnect()
+            client.close()
 
 
 class LeavingQueries(Case):
@@ -304,7 +287,7 @@ class Rankings(Case):
         try:
             return query_of(client, self.docs, text).status
         finally:
-            client.disconnect()
+            client.close()
 
 
 class Scans(Case):
@@ -318,7 +301,7 @@ class Scans(Case):
             text = f"SELECT VALUE COUNT(1) FROM c WHERE ARRAY_LENGTH(SetUnion(c.list, [{number}])) < 0"
             return query_of(client, self.docs, text).status
         finally:
-            client.disconnect()
+            client.close()
 
 
 class FeedFilters(Case):
@@ -357,7 +340,7 @@ class IndexSquatting(Case):
         try:
             return query_of(client, self.docs, f"SELECT VALUE 1 FROM c WHERE c.junk{self.at} = 1").status
         finally:
-            client.disconnect()
+            client.close()
 
     def check(self, scene):
         with wire.Client(scene.read_only) as client:
@@ -370,7 +353,7 @@ class IndexSquatting(Case):
             return response.charge
 
         first = charge()
-        wire.wait_until(lambda: charge() < first / 4, 30, "an index that is worth it")
+        wait_until(lambda: charge() < first / 4, 30, "an index that is worth it")
         return f"charge of a useful query {first} RU, then {charge()} RU"
 
 
@@ -457,11 +440,9 @@ class IdleConnections(Case):
         return None
 
     def check(self, scene):
-        with urllib.request.urlopen(f"{scene.server.endpoint.url}_metrics") as answer:
-            text = answer.read().decode()
-        closed = int(re.search(r"^orrery_connections_closed_for_room_total (\d+)$", text, re.MULTILINE)[1])
+        closed = scene.server.metric("orrery_connections_closed_for_room_total")
         assert closed > 0, "no connection made room for others"
-        return f"{closed} connections closed for room"
+        return f"{closed:.0f} connections closed for room"
 
 
 CASES = [ExpensiveDocuments, ExpensiveKey, ConstantQueries, LeavingQueries, Rankings, Scans, FeedFilters, IndexSquatting,
@@ -503,8 +484,8 @@ def too_slow(times):
             if percentile(times[ATTACK][kind], 0.99) > FACTOR_MAX * percentile(quiet, 0.99) + NOISE_SECONDS]
 
 
-def run_case(case, rounds, seconds):
-    scene = Scene(case)
+def run_case(case, binary, rounds, seconds):
+    scene = Scene(case, binary)
     try:
         case.set_up(scene)
         for attempt in range(1, ATTEMPTS + 1):
@@ -540,14 +521,12 @@ def main():
     parser.add_argument("--short", action="store_true", help="the form of it in make test")
     parser.add_argument("--only", default="", help="cases whose name has this in it")
     arguments = parser.parse_args()
-    if arguments.binary:
-        orrery_server.BINARY = os.path.abspath(arguments.binary)
     rounds, seconds = (1, 0.6) if arguments.short else (4, 1.5)
     passed = failed = 0
     for case in [kind() for kind in CASES
                  if arguments.only in kind.name and (kind.in_short or not arguments.short)]:
         try:
-            print(f"ok     {case.name}: {run_case(case, rounds, seconds)}", flush=True)
+            print(f"ok     {case.name}: {run_case(case, arguments.binary, rounds, seconds)}", flush=True)
             passed += 1
         except Exception as error:  # noqa: BLE001: the next case may tell more
             print(f"FAILED {case.name}: {error}", flush=True)

@@ -18,21 +18,19 @@ The damage of each round follows from the seed, which is printed.
 
 import argparse
 import collections
-import json
 import os
+import pathlib
 import random
 import shutil
-import subprocess
 import sys
 import tempfile
 import traceback
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-
-import orrery_process  # noqa: E402
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from harness import server as launcher, wire  # noqa: E402
+from harness.waiting import wait_until  # noqa: E402
 from promises import parse_session_token, partition_key_header  # noqa: E402
 
-BUILD = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "build")
 KEYS = 40
 DOCUMENTS = 600
 REWRITTEN = 200
@@ -51,17 +49,18 @@ class Prepared:
         self.documents = {}  # (pk, id) -> document
         self.deleted = set()
         self.heads = {}
-        server = orrery_process.Server(binary, self.data_dir, os.path.join(work_dir, "prepared.log"))
+        server = launcher.Server(data_dir=self.data_dir, log_path=os.path.join(work_dir, "prepared.log"),
+                                 binary=binary)
         with server:
             server.start()
-            self.connection = orrery_process.Connection(server.port)
+            self.connection = wire.connect(server.port)
             self.set_up()
             for number in range(DOCUMENTS):
                 self.put(number)
             self.split()
             server.stop()  # with a flush
             server.start()
-            self.connection = orrery_process.Connection(server.port)
+            self.connection = wire.connect(server.port)
             for number in range(REWRITTEN):
                 self.put(number * 2)
             for number in range(DELETED):
@@ -72,30 +71,29 @@ class Prepared:
             self.connection.close()
 
     def set_up(self):
-        assert self.connection.post("dbs", "", json.dumps({"id": "d"}).encode()).status == 201
+        assert self.connection.post("/dbs", {"id": "d"}).status == 201
         body = {"id": "c", "partitionKey": {"paths": ["/pk"], "kind": "Hash", "version": 2}}
-        response = self.connection.post("colls", "dbs/d", json.dumps(body).encode())
+        response = self.connection.post("/dbs/d/colls", body)
         assert response.status == 201, response
 
     def put(self, number):
         key = (f"k{number % KEYS}", f"d{number}")
         body = {"id": key[1], "pk": key[0], "number": number, "padding": f"{number} " * (PADDING // 5)}
         headers = partition_key_header(key[0]) | {"x-ms-documentdb-is-upsert": "True"}
-        response = self.connection.post("docs", LINK, json.dumps(body).encode(), headers)
+        response = self.connection.post(f"/{LINK}/docs", body, headers)
         assert response.status in (200, 201), response
-        self.documents[key] = response.json()
+        self.documents[key] = response.json
 
     def delete(self, number):
         key = (f"k{number % KEYS}", f"d{number}")
         link = f"{LINK}/docs/{key[1]}"
-        response = self.connection.request("DELETE", "/" + link, "docs", link, partition_key_header(key[0]))
+        response = self.connection.delete(f"/{link}", partition_key_header(key[0]))
         assert response.status == 204, response
         del self.documents[key]
         self.deleted.add(key)
 
     def split(self):
-        response = self.connection.request("POST", f"/{LINK}/operations/split", "colls", LINK, (),
-                                           json.dumps({"range": "0"}).encode())
+        response = self.connection.post(f"/{LINK}/operations/split", {"range": "0"})
         assert response.status == 200, response
 
     def wait_for_watermark(self):
@@ -110,21 +108,21 @@ class Prepared:
         for _ in range(2):
             before = content()
             self.put(0)
-            orrery_process.wait_until(lambda: content() != before, 10, "the watermark is written")
+            wait_until(lambda: content() != before, 10, "the watermark is written")
 
 
 def heads_of(connection):
     """{range id: head} of the container, or the response that was not a 200."""
-    ranges = connection.feed("pkranges", LINK)
+    ranges = connection.get(f"/{LINK}/pkranges")
     if ranges.status != 200:
         return ranges
     heads = {}
-    for each in ranges.json()["PartitionKeyRanges"]:
-        response = connection.feed("docs", LINK, {
+    for each in ranges.json["PartitionKeyRanges"]:
+        response = connection.get(f"/{LINK}/docs", {
             "x-ms-documentdb-partitionkeyrangeid": each["id"], "a-im": "Incremental feed", "if-none-match": "*"})
         if response.status not in (200, 304):
             return response
-        heads[each["id"]] = int(response.headers["etag"].strip('"'))
+        heads[each["id"]] = int(response["etag"].strip('"'))
     return heads
 
 
@@ -200,18 +198,18 @@ class CorruptionTest:
 
     def one_round(self, data_dir):
         log_path = data_dir + ".log"
-        server = orrery_process.Server(self.arguments.binary, data_dir, log_path)
+        server = launcher.Server(data_dir=data_dir, log_path=log_path, binary=self.arguments.binary)
         with server:
             try:
                 server.start()
-            except RuntimeError:
+            except launcher.Ended:
                 return self.judge_refusal(server, log_path)
             outcome = self.judge_answers(server, log_path)
             if outcome.startswith("FAILED"):
                 return outcome
             if not server.alive():
                 return f"FAILED: the server ended with status {server.process.returncode}"
-            if server.stop() != 0:
+            if server.terminate() != 0:
                 return f"FAILED: SIGTERM ends with status {server.process.returncode}"
         return outcome
 
@@ -225,7 +223,7 @@ class CorruptionTest:
         return "refused"
 
     def judge_answers(self, server, log_path):
-        connection = orrery_process.Connection(server.port)
+        connection = wire.connect(server.port)
         try:
             told = self.judge_documents(connection) or self.judge_feed(connection) or self.judge_heads(connection)
         finally:
@@ -242,13 +240,13 @@ class CorruptionTest:
         """None when all are right; what was answered with an error; or the failure."""
         told = None
         for key, document in self.prepared.documents.items():
-            response = connection.get("docs", f"{LINK}/docs/{key[1]}", partition_key_header(key[0]))
+            response = connection.get(f"/{LINK}/docs/{key[1]}", partition_key_header(key[0]))
             if response.status in (500, 503):
                 told = str(response)
-            elif response.status != 200 or response.json() != document:
+            elif response.status != 200 or response.json != document:
                 return f"FAILED: {key}: acknowledged and now {str(response)[:200]}"
         for key in self.prepared.deleted:
-            response = connection.get("docs", f"{LINK}/docs/{key[1]}", partition_key_header(key[0]))
+            response = connection.get(f"/{LINK}/docs/{key[1]}", partition_key_header(key[0]))
             if response.status in (500, 503):
                 told = str(response)
             elif response.status != 404:
@@ -258,21 +256,21 @@ class CorruptionTest:
     def judge_feed(self, connection):
         """From the beginning: each document once, and nothing else."""
         found = {}
-        ranges = connection.feed("pkranges", LINK)
+        ranges = connection.get(f"/{LINK}/pkranges")
         if ranges.status != 200:
             return self.told_or_failed(ranges)
-        for each in ranges.json()["PartitionKeyRanges"]:
+        for each in ranges.json["PartitionKeyRanges"]:
             after = None
             while True:
                 headers = {"x-ms-documentdb-partitionkeyrangeid": each["id"], "a-im": "Incremental feed",
                            "x-ms-max-item-count": "-1"} | ({"if-none-match": after} if after else {})
-                response = connection.feed("docs", LINK, headers)
+                response = connection.get(f"/{LINK}/docs", headers)
                 if response.status == 304:
                     break
                 if response.status != 200:
                     return self.told_or_failed(response)
-                after = response.headers["etag"]
-                for item in response.json()["Documents"]:
+                after = response["etag"]
+                for item in response.json["Documents"]:
                     key = item["pk"], item["id"]
                     if key in found:
                         return f"FAILED: {key} is in the feed twice"
@@ -296,10 +294,10 @@ class CorruptionTest:
         for number in range(KEYS):
             key = f"k{number}"
             body = {"id": "probe", "pk": key, "number": -1}
-            response = connection.post("docs", LINK, json.dumps(body).encode(), partition_key_header(key))
+            response = connection.post(f"/{LINK}/docs", body, partition_key_header(key))
             if response.status != 201:
                 return self.told_or_failed(response)
-            ((range_id, lsn),) = parse_session_token(response.headers["x-ms-session-token"]).items()
+            ((range_id, lsn),) = parse_session_token(response["x-ms-session-token"]).items()
             if lsn <= heads[range_id]:
                 return f"FAILED: LSN {lsn} of range {range_id} is given out again"
         return None
@@ -311,7 +309,7 @@ class CorruptionTest:
 
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("--binary", default=os.environ.get("ORRERY_BINARY", f"{BUILD}/orrery"))
+    parser.add_argument("--binary", default=launcher.BINARY)
     parser.add_argument("--seed", type=int, default=None)
     parser.add_argument("--rounds", type=int, default=300)
     parser.add_argument("--work-dir", default=None, help="kept when the test fails")
@@ -327,7 +325,7 @@ def main():
     work_dir = tempfile.mkdtemp(prefix="orrery-corruption-", dir=arguments.work_dir)
     try:
         test = CorruptionTest(arguments, work_dir)
-    except (AssertionError, RuntimeError, TimeoutError, subprocess.SubprocessError):
+    except (AssertionError, wire.NoAnswer):
         traceback.print_exc()
         print("0 passed, 1 failed")
         return 1

@@ -16,6 +16,7 @@ away what was not synchronised to the disk.
 
 import argparse
 import os
+import pathlib
 import random
 import shutil
 import sys
@@ -24,16 +25,14 @@ import threading
 import time
 import traceback
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-
-import orrery_process  # noqa: E402
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import workload  # noqa: E402
 from fault_disk import FaultDisk  # noqa: E402
 from feeds import Feeds  # noqa: E402
+from harness import server as launcher, wire  # noqa: E402
 from promises import Promises  # noqa: E402
 from upkeep import Upkeep  # noqa: E402
 
-BUILD = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "build")
 WRITERS = 14
 CHURNERS = 2
 VIOLATIONS_SHOWN = 20
@@ -41,9 +40,9 @@ VIOLATIONS_SHOWN = 20
 
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("--binary", default=os.environ.get("ORRERY_BINARY", f"{BUILD}/orrery"))
+    parser.add_argument("--binary", default=launcher.BINARY)
     parser.add_argument("--shim", default=os.environ.get("ORRERY_FAULT_SHIM",
-                                                         f"{BUILD}/bin/orrery_fault_shim.so"))
+                                                         f"{launcher.BUILD}/bin/orrery_fault_shim.so"))
     parser.add_argument("--seed", type=int, default=None)
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--duration", type=float, default=None,
@@ -65,8 +64,8 @@ class CrashTest:
         self.disk = None
         if arguments.power_loss:
             self.disk = FaultDisk(arguments.shim, data_dir, os.path.join(work_dir, "control"))
-        self.server = orrery_process.Server(
-            arguments.binary, data_dir, os.path.join(work_dir, "server.log"),
+        self.server = launcher.Server(
+            data_dir=data_dir, log_path=os.path.join(work_dir, "server.log"), binary=arguments.binary,
             environment=self.disk.environment if self.disk else None)
         self.promises = Promises(self.server.port)
         self.feeds = Feeds(self.promises, self.server.port)
@@ -85,7 +84,7 @@ class CrashTest:
         while not self.finished(began) and not self.promises.violations:
             cycle += 1
             self.one_cycle(cycle)
-        if not self.promises.violations and self.server.stop() != 0:
+        if not self.promises.violations and self.server.terminate() != 0:
             self.promises.violate(f"SIGTERM: exit status {self.server.process.returncode}")
 
     def finished(self, began):
@@ -101,14 +100,14 @@ class CrashTest:
         killed.set()
         if orderly:
             self.stops += 1
-            status = self.server.stop()
+            status = self.server.terminate()
             if status != 0:
                 self.promises.violate(f"SIGTERM: exit status {status}")
         else:
             self.kills += 1
             self.server.kill()
         for worker in workers:
-            worker.join(timeout=orrery_process.ANSWER_SECONDS_MAX)
+            worker.join(timeout=wire.ANSWER_SECONDS_MAX)
             if worker.is_alive():
                 self.promises.violate(f"{worker.name} still waits for a server that is gone")
         writes = sum(worker.successes for worker in workers)

@@ -6,18 +6,17 @@ torn tail is recovered without a word.
 """
 
 import argparse
-import json
 import os
+import pathlib
 import shutil
 import sys
 import tempfile
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-
-import orrery_process  # noqa: E402
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from harness import server as launcher, wire  # noqa: E402
+from harness.waiting import wait_until  # noqa: E402
 from promises import partition_key_header  # noqa: E402
 
-BUILD = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "build")
 LINK = "dbs/shop/colls/orders"
 DOCUMENTS = 200
 
@@ -30,16 +29,16 @@ class DamageTest:
         os.mkdir(self.data_dir, 0o700)
         with self.server(self.data_dir) as server:
             server.start()
-            connection = orrery_process.Connection(server.port)
-            assert connection.post("dbs", "", b'{"id": "shop"}').status == 201
+            connection = wire.connect(server.port)
+            assert connection.post("/dbs", b'{"id": "shop"}').status == 201
             body = {"id": "orders", "partitionKey": {"paths": ["/pk"], "kind": "Hash", "version": 2}}
-            assert connection.post("colls", "dbs/shop", json.dumps(body).encode()).status == 201
+            assert connection.post("/dbs/shop/colls", body).status == 201
             # All that is written from here on is not known to the watermark: the log alone has to tell.
-            orrery_process.wait_until(lambda: os.path.exists(self.path("watermark")), 10, "there is a watermark")
+            wait_until(lambda: os.path.exists(self.path("watermark")), 10, "there is a watermark")
             shutil.copy(self.path("watermark"), os.path.join(work_dir, "watermark"))
             for number in range(DOCUMENTS):
                 body = {"id": str(number), "pk": "k", "padding": "x" * 300}
-                response = connection.post("docs", LINK, json.dumps(body).encode(), partition_key_header("k"))
+                response = connection.post(f"/{LINK}/docs", body, partition_key_header("k"))
                 assert response.status == 201, response
             server.kill()
             connection.close()
@@ -49,7 +48,7 @@ class DamageTest:
         return os.path.join(data_dir or self.data_dir, *names)
 
     def server(self, data_dir, *arguments):
-        return orrery_process.Server(self.binary, data_dir, data_dir + ".log", arguments=arguments)
+        return launcher.Server(*arguments, data_dir=data_dir, log_path=data_dir + ".log", binary=self.binary)
 
     def copy(self, name):
         """A copy of the data, and the path of its log."""
@@ -76,7 +75,7 @@ class DamageTest:
                     server.start()
                     self.check(f"{name}, {attempt}", False, "it starts")
                     continue
-                except RuntimeError:
+                except launcher.Ended:
                     pass
             with open(data_dir + ".log", encoding="utf-8") as output:
                 text = output.read()
@@ -93,10 +92,10 @@ class DamageTest:
         os.truncate(log, os.path.getsize(log) - cut)
         with self.server(data_dir) as server:
             server.start()
-            connection = orrery_process.Connection(server.port)
-            documents, _ = connection.all_of("docs", LINK, "Documents")
+            connection = wire.connect(server.port)
+            documents, _ = connection.all_of(f"/{LINK}/docs", "Documents")
             connection.close()
-            status = server.stop()
+            status = server.terminate()
         # The data was copied for this test, which is told.
         told = [line for line in self.trouble(data_dir) if "the data directory was copied" not in line]
         silent = not told
@@ -113,17 +112,15 @@ class DamageTest:
         damage(log)
         with self.server(data_dir, "--accept-loss") as server:
             server.start()
-            connection = orrery_process.Connection(server.port)
-            left = len(connection.all_of("docs", LINK, "Documents")[0])
+            connection = wire.connect(server.port)
+            left = len(connection.all_of(f"/{LINK}/docs", "Documents")[0])
             for number in range(3):
                 body = {"id": f"new-{number}", "pk": "k"}
-                response = connection.post("docs", LINK, json.dumps(body).encode(), partition_key_header("k"))
+                response = connection.post(f"/{LINK}/docs", body, partition_key_header("k"))
                 assert response.status == 201, response
-            feed = connection.request("GET", f"/{LINK}/docs", "docs", LINK, headers=(
-                ("A-IM", "Incremental feed"), ("If-None-Match", f'"{DOCUMENTS + 1}"'),
-                ("x-ms-documentdb-partitionkeyrangeid", "0")))
-            seen = [each["id"] for each in json.loads(feed.body)["Documents"]]
-            lsns = [each["_lsn"] for each in json.loads(feed.body)["Documents"]]
+            feed = connection.get(f"/{LINK}/docs", wire.INCREMENTAL | {
+                "If-None-Match": f'"{DOCUMENTS + 1}"', wire.RANGE_ID: "0"}).json["Documents"]
+            seen, lsns = [each["id"] for each in feed], [each["_lsn"] for each in feed]
             connection.close()
             server.stop()
         told = "".join(self.trouble(data_dir))
@@ -132,8 +129,8 @@ class DamageTest:
                    min(lsns) > DOCUMENTS + 1, f"{left} documents left, the feed shows {seen} {lsns}: {told}")
         with self.server(data_dir) as server:
             server.start()
-            connection = orrery_process.Connection(server.port)
-            after = len(connection.all_of("docs", LINK, "Documents")[0])
+            connection = wire.connect(server.port)
+            after = len(connection.all_of(f"/{LINK}/docs", "Documents")[0])
             connection.close()
             server.stop()
         self.check(f"{name}, started again without a flag", after == left + 3, f"{after} documents")
@@ -160,7 +157,7 @@ def overwrite(path, part, length, flip):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("--binary", default=os.environ.get("ORRERY_BINARY", f"{BUILD}/orrery"))
+    parser.add_argument("--binary", default=launcher.BINARY)
     arguments = parser.parse_args()
     work_dir = tempfile.mkdtemp(prefix="orrery-damage-")
     test = DamageTest(arguments.binary, work_dir)

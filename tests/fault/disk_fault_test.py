@@ -15,6 +15,7 @@ mount one.
 import argparse
 import errno
 import os
+import pathlib
 import random
 import re
 import shutil
@@ -25,15 +26,14 @@ import threading
 import time
 import traceback
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import fault_disk  # noqa: E402
-import orrery_process  # noqa: E402
 import workload  # noqa: E402
 from fault_disk import FaultDisk  # noqa: E402
+from harness import server as launcher, wire  # noqa: E402
+from harness.waiting import wait_until  # noqa: E402
 from promises import Promises, partition_key_header  # noqa: E402
 
-BUILD = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "build")
 WRITERS = 8
 WRITES_PER_PHASE = 400
 REFUSALS_PER_PHASE = 60
@@ -85,7 +85,7 @@ class DiskTest:
     def join_writers(self):
         self.stop.set()
         for writer in self.writers:
-            writer.join(timeout=orrery_process.ANSWER_SECONDS_MAX + 5)
+            writer.join(timeout=wire.ANSWER_SECONDS_MAX + 5)
             if writer.is_alive():
                 self.promises.violate(f"{writer.name}: a write is not answered at all")
 
@@ -95,7 +95,7 @@ class DiskTest:
     def write_a_while(self):
         """Writes that must all succeed."""
         self.start_writers()
-        orrery_process.wait_until(
+        wait_until(
             lambda: self.acknowledged() >= WRITES_PER_PHASE or self.promises.violations,
             PHASE_SECONDS_MAX, "writes go on")
         self.join_writers()
@@ -105,11 +105,11 @@ class DiskTest:
         self.refusals += 1
         if not self.may_refuse:
             return self.promises.violate(f"{self.name}: refused on a healthy disk: {response}")
-        retry_after = response.headers.get("x-ms-retry-after-ms", "")
+        retry_after = response["x-ms-retry-after-ms"] or ""
         if not retry_after.isdigit() or int(retry_after) < 1:
             self.promises.violate(f"{self.name}: a 503 with x-ms-retry-after-ms '{retry_after}'")
         try:
-            text = response.json()["message"]
+            text = response.json["message"]
         except (ValueError, KeyError, TypeError):
             return self.promises.violate(f"{self.name}: a 503 without a message: {response}")
         if not self.message.search(text):
@@ -154,33 +154,32 @@ class DiskTest:
             meanwhile()
             return self.server.probe("/_ready") == 503 or self.promises.violations
 
-        orrery_process.wait_until(refused_enough, PHASE_SECONDS_MAX, "writes are refused")
-        orrery_process.wait_until(not_ready, 5, "/_ready says 503")
+        wait_until(refused_enough, PHASE_SECONDS_MAX, "writes are refused")
+        wait_until(not_ready, 5, "/_ready says 503")
         if self.server.probe("/_health") != 200:
             self.promises.violate(f"{self.name}: /_health is {self.server.probe('/_health')}")
         self.expect_reads()
 
     def expect_reads(self):
-        connection = orrery_process.Connection(self.server.port)
+        connection = wire.connect(self.server.port)
         for where in self.promises.databases[workload.STABLE_DATABASE].containers.values():
-            documents, pages = connection.all_of("docs", where.link, "Documents")
+            documents, pages = connection.all_of(f"/{where.link}/docs", "Documents")
             if pages[-1].status != 200:
                 self.promises.violate(f"{where.link}: read feed while writes fail: {pages[-1]}")
             with self.promises.lock:
                 promised = dict(where.container.promised)
             for (pk, document_id), outcome in self.random.sample(
                     sorted(promised.items()), min(40, len(promised))):
-                response = connection.get("docs", f"{where.link}/docs/{document_id}",
-                                          partition_key_header(pk))
+                response = connection.get(f"/{where.link}/docs/{document_id}", partition_key_header(pk))
                 if response.status not in (200, 404):
                     self.promises.violate(f"{where.link} {document_id}: a read while writes fail "
                                           f"answers {response}")
                 elif response.status == 404 and outcome.kind == "put":
                     self.judge_missing(where, (pk, document_id), outcome)
-        for path_type, link in (("dbs", "dbs/stable"), ("colls", "dbs/stable/colls/three")):
-            response = connection.get(path_type, link)
+        for path in ("/dbs/stable", "/dbs/stable/colls/three"):
+            response = connection.get(path)
             if response.status != 200:
-                self.promises.violate(f"{link}: a read while writes fail answers {response}")
+                self.promises.violate(f"{path}: a read while writes fail answers {response}")
         connection.close()
 
     def judge_missing(self, where, key, outcome):
@@ -197,11 +196,11 @@ class DiskTest:
     def expect_recovery(self):
         """The disk is well again: the same process takes writes, without help."""
         acknowledged = self.acknowledged()
-        orrery_process.wait_until(
+        wait_until(
             lambda: self.acknowledged() > acknowledged + len(self.writers)
             or self.promises.violations, RECOVERY_SECONDS_MAX, "writes resume")
-        orrery_process.wait_until(lambda: self.server.probe("/_ready") == 200,
-                                  RECOVERY_SECONDS_MAX, "/_ready says 200")
+        wait_until(lambda: self.server.probe("/_ready") == 200,
+                   RECOVERY_SECONDS_MAX, "/_ready says 200")
         self.join_writers()
         self.may_refuse = False
         if not self.server.alive():
@@ -345,9 +344,8 @@ def shim_test(name, arguments):
     data_dir = os.path.join(work_dir, "data")
     os.mkdir(data_dir)
     disk = FaultDisk(arguments.shim, data_dir, os.path.join(work_dir, "control"))
-    server = orrery_process.Server(arguments.binary, data_dir,
-                                   os.path.join(work_dir, "server.log"),
-                                   environment=disk.environment)
+    server = launcher.Server(data_dir=data_dir, log_path=os.path.join(work_dir, "server.log"),
+                             environment=disk.environment, binary=arguments.binary)
     test = DiskTest(name, arguments, server, message, disk)
     guarded(test, run_with_shim, fault)
     passed = report(test, arguments, work_dir)
@@ -367,8 +365,8 @@ def tmpfs_test(arguments):
         shutil.rmtree(work_dir)
         return True
     try:
-        server = orrery_process.Server(arguments.binary, os.path.join(directory, "data"),
-                                       os.path.join(work_dir, "server.log"))
+        server = launcher.Server(data_dir=os.path.join(directory, "data"),
+                                 log_path=os.path.join(work_dir, "server.log"), binary=arguments.binary)
         test = DiskTest("tmpfs", arguments, server, SAYS_DISK_FULL)
         guarded(test, run_on_tmpfs, directory)
         return report(test, arguments, None)
@@ -379,9 +377,9 @@ def tmpfs_test(arguments):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("--binary", default=os.environ.get("ORRERY_BINARY", f"{BUILD}/orrery"))
+    parser.add_argument("--binary", default=launcher.BINARY)
     parser.add_argument("--shim", default=os.environ.get("ORRERY_FAULT_SHIM",
-                                                         f"{BUILD}/bin/orrery_fault_shim.so"))
+                                                         f"{launcher.BUILD}/bin/orrery_fault_shim.so"))
     parser.add_argument("--seed", type=int, default=None)
     parser.add_argument("--only", choices=[*SHIM_TESTS, "tmpfs"])
     parser.add_argument("--work-dir", default=None, help="kept when the test fails")

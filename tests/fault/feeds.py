@@ -11,7 +11,7 @@ import json
 import random
 import threading
 
-import orrery_process
+from harness import wire
 from promises import parse_session_token
 
 DATABASE = "feeds"
@@ -80,14 +80,14 @@ class Feeds:
         self.changes = 0
 
     def set_up(self):
-        connection = orrery_process.Connection(self.port)
-        assert connection.post("dbs", "", json.dumps({"id": DATABASE}).encode()).status == 201
+        connection = wire.connect(self.port)
+        assert connection.post("/dbs", {"id": DATABASE}).status == 201
         self.promises.foreign.add(DATABASE)
         for container in self.containers:
             body = {"id": container.name, "partitionKey": {"paths": ["/pk"], "kind": "Hash", "version": 2}}
             if container.has_history:
                 body["changeFeedPolicy"] = {"retentionDuration": 1440}
-            response = connection.post("colls", f"dbs/{DATABASE}", json.dumps(body).encode())
+            response = connection.post(f"/dbs/{DATABASE}/colls", body)
             assert response.status == 201, response
             container.ranges = ranges_of(connection, container)
         connection.close()
@@ -110,7 +110,7 @@ class Feeds:
     # ── After a restart ───────────────────────────────────────────────────────────────────────
 
     def check(self, seed):
-        chance, connection = random.Random(f"{seed}/feeds"), orrery_process.Connection(self.port)
+        chance, connection = random.Random(f"{seed}/feeds"), wire.connect(self.port)
         try:
             for container in self.containers:
                 self.check_map(connection, container)
@@ -143,14 +143,14 @@ class Feeds:
         before = {name: version.stamp for (other, name), version in container.live().items() if other == key}
         outcomes, lsns = set(), set()
         for name, (kind, stamp) in last.items():
-            response = connection.get("docs", f"{container.link}/docs/{name}", key_header(key))
-            found = response.json()["stamp"] if response.status == 200 else None
+            response = connection.get(f"/{container.link}/docs/{name}", key_header(key))
+            found = response.json["stamp"] if response.status == 200 else None
             if found == before.get(name) and not (found is None and kind == "delete"):
                 outcomes.add(False)
             elif found == stamp:
                 outcomes.add(True)
                 if response.status == 200:
-                    lsns.add(int(response.headers["x-ms-item-lsn"]))
+                    lsns.add(int(response["x-ms-item-lsn"]))
             else:
                 self.violate(f"{container.name} {key!r} {name}: {response} after {operations}, before {before.get(name)}")
         if len(outcomes) > 1 or len(lsns) > 1:
@@ -163,11 +163,11 @@ class Feeds:
         if not container.has_history:
             return 0
         after = container.log[key][-1].lsn
-        response = connection.feed("docs", container.link, ALL_VERSIONS | key_header(key) | {"if-none-match": f'"{after}"'})
-        if response.status != 200 or len(response.json()["Documents"]) != 1:
+        response = connection.get(f"/{container.link}/docs", ALL_VERSIONS | key_header(key) | {"if-none-match": f'"{after}"'})
+        if response.status != 200 or len(response.json["Documents"]) != 1:
             self.violate(f"{container.name} {key!r}: a delete has happened, but its history after {after} is {response}")
             return after + 1
-        return response.json()["Documents"][0]["metadata"]["lsn"]
+        return response.json["Documents"][0]["metadata"]["lsn"]
 
     def check_feeds(self, connection, container, chance):
         everything = self.drain(connection, container, Checkpoint(False, "", "FF", 0))
@@ -208,25 +208,26 @@ class Feeds:
                 continue
             after = checkpoint.after
             for _ in range(PAGES_MAX):
-                response = connection.feed("docs", container.link, scope(each, low, high) | position(checkpoint.all_versions, after))
+                response = connection.get(f"/{container.link}/docs",
+                                          scope(each, low, high) | position(checkpoint.all_versions, after))
                 if response.status == 304:
                     break
                 if response.status != 200:
                     self.violate(f"{container.name} after {checkpoint}: {response}")
                     break
-                items = response.json()["Documents"]
+                items = response.json["Documents"]
                 found += [version_of(item) for item in items]
                 if trouble := self.disorder(container, items, after, response, checkpoint.all_versions):
                     self.violate(f"{container.name} after {checkpoint}: {trouble}")
                     break
-                after = int(response.headers["etag"].strip('"'))
+                after = int(response["etag"].strip('"'))
         return found
 
     def disorder(self, container, items, after, response, all_versions):
         """What is wrong with a page as such, or None."""
         lsns = [version_of(item)[1].lsn for item in items]
-        if not lsns or lsns != sorted(lsns) or lsns[0] <= after or response.headers["etag"] != f'"{lsns[-1]}"':
-            return f"a page of {lsns} after {after} with etag {response.headers['etag']}"
+        if not lsns or lsns != sorted(lsns) or lsns[0] <= after or response["etag"] != f'"{lsns[-1]}"':
+            return f"a page of {lsns} after {after} with etag {response['etag']}"
         if all_versions:
             by_transaction = collections.Counter((item["metadata"]["lsn"], item["current"]["of"], item["current"]["transaction"])
                                                  for item in items if item["current"])
@@ -254,9 +255,9 @@ def position(all_versions, after):
 
 
 def ranges_of(connection, container):
-    response = connection.feed("pkranges", container.link)
+    response = connection.get(f"/{container.link}/pkranges")
     assert response.status == 200, response
-    return sorted(response.json()["PartitionKeyRanges"], key=lambda each: each["minInclusive"])
+    return sorted(response.json["PartitionKeyRanges"], key=lambda each: each["minInclusive"])
 
 
 class Worker(threading.Thread):
@@ -266,14 +267,14 @@ class Worker(threading.Thread):
         super().__init__(name=f"feeds {name} {container.name}", daemon=True)
         self.feeds, self.container, self.killed = feeds, container, killed
         self.random = random.Random(f"{seed}/{name}")
-        self.connection = orrery_process.Connection(feeds.port)
+        self.connection = wire.connect(feeds.port)
         self.successes = 0
 
     def run(self):
         try:
             while self.step():
                 pass
-        except orrery_process.NoAnswer as failure:
+        except wire.NoAnswer as failure:
             if not self.killed.is_set():
                 self.feeds.violate(f"{self.name}: no answer from a living server: {failure}")
         except Exception as error:  # a worker that dies silently would be a test that tests less
@@ -312,7 +313,7 @@ class Writer(Worker):
                            "of": len(names), "padding": "x" * self.random.randrange(400)})
         try:
             response = self.send(key, names, bodies, deletes)
-        except orrery_process.NoAnswer as failure:
+        except wire.NoAnswer as failure:
             if failure.sent:
                 self.container.doubt[key] = operations
             raise
@@ -320,7 +321,7 @@ class Writer(Worker):
             self.container.doubt[key] = operations
             return not self.going_down(response)
         self.successes += 1
-        (lsn,) = parse_session_token(response.headers["x-ms-session-token"]).values()
+        (lsn,) = parse_session_token(response["x-ms-session-token"]).values()
         self.container.commit(key, lsn, operations)
         for kind, name, _ in operations:
             (self.live.add if kind == "put" else self.live.discard)((key, name))
@@ -330,11 +331,11 @@ class Writer(Worker):
         link, headers = self.container.link, key_header(key)
         if deletes:
             target = f"{link}/docs/{names[0]}"
-            return self.connection.request("DELETE", "/" + target, "docs", target, headers)
+            return self.connection.delete(f"/{target}", headers)
         if len(names) == 1:
-            return self.connection.post("docs", link, json.dumps(bodies[0]).encode(), headers | {"x-ms-documentdb-is-upsert": "True"})
+            return self.connection.post(f"/{link}/docs", bodies[0], headers | {"x-ms-documentdb-is-upsert": "True"})
         operations = [{"operationType": "Upsert", "resourceBody": body} for body in bodies]
-        return self.connection.post("docs", link, json.dumps(operations).encode(), headers | {
+        return self.connection.post(f"/{link}/docs", operations, headers | {
             "x-ms-cosmos-is-batch-request": "True", "x-ms-cosmos-batch-atomic": "True"})
 
 
@@ -357,19 +358,19 @@ class Reader(Worker):
             return True
         headers = scope(there[0], part.low, part.high) | position(self.all_versions, part.after)
         headers["x-ms-max-item-count"] = self.random.choice(["1", "3", "10", "-1"])
-        response = self.connection.feed("docs", self.container.link, headers)
-        if response.status == 410 and response.headers.get("x-ms-substatus") in ("1002", "1007"):
+        response = self.connection.get(f"/{self.container.link}/docs", headers)
+        if response.status == 410 and response["x-ms-substatus"] in ("1002", "1007"):
             self.ranges = ranges_of(self.connection, self.container)
             self.parts.append(part)
             return True
         if response.status not in (200, 304):
             return not self.going_down(response)
         if response.status == 200:
-            items = response.json()["Documents"]
+            items = response.json["Documents"]
             if trouble := self.feeds.disorder(self.container, items, part.after, response, self.all_versions):
                 self.feeds.violate(f"{self.name}: {trouble}")
             self.container.seen.update(version_of(item) for item in items)
-        part = part._replace(after=int(response.headers["etag"].strip('"')))
+        part = part._replace(after=int(response["etag"].strip('"')))
         self.container.checkpoints.append(part)
         self.feeds.etags += 1
         self.parts.append(part)
@@ -393,7 +394,7 @@ class Changer(Worker):
             body = {"ranges": [each["id"] for each in self.ranges[left:left + 2]]}
         self.container.change = (before, gone, fresh)
         link = self.container.link
-        response = self.connection.request("POST", f"/{link}/operations/{operation}", "colls", link, (), json.dumps(body).encode())
+        response = self.connection.post(f"/{link}/operations/{operation}", body)
         if response.status != 200:
             return not self.going_down(response)
         self.feeds.changes += 1

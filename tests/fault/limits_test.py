@@ -9,23 +9,18 @@ files   Idle connections beyond the limit of open files cost others nothing: eve
 """
 
 import argparse
-import ctypes
 import os
-import re
+import pathlib
 import resource
 import shutil
-import signal
 import socket
-import subprocess
 import sys
 import tempfile
-import urllib.request
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from harness import proc, server as launcher, wire  # noqa: E402
+from harness.waiting import wait_until  # noqa: E402
 
-from orrery_process import Connection, Server, wait_until  # noqa: E402
-
-BUILD = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "build")
 MIB = 1 << 20
 BUDGET_MIB = 16
 STRANGERS = 100
@@ -41,57 +36,26 @@ WRITES = 400
 SECONDS_MAX = 30
 
 
-class LimitedServer(Server):
-    """A server that may have so many files open."""
-
-    def __init__(self, *arguments, files_max, **options):
-        super().__init__(*arguments, **options)
-        self.files_max = files_max
-
-    def spawn(self):
-        def limit():
-            resource.setrlimit(resource.RLIMIT_NOFILE, (self.files_max, self.files_max))
-            ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # it dies with the test
-        with open(self.log_path, "ab") as log:
-            self.process = subprocess.Popen(
-                [self.binary, "serve", "--data-dir", self.data_dir,
-                 "--listen", f"127.0.0.1:{self.port}", *self.arguments],
-                stdin=subprocess.DEVNULL, stdout=log, stderr=log, preexec_fn=limit)
-
-
-def metric(server, name):
-    with urllib.request.urlopen(f"http://127.0.0.1:{server.port}/_metrics") as answer:
-        text = answer.read().decode()
-    return float(re.search(rf"^{name} (\S+)$", text, re.M)[1])
-
-
-def resident_bytes(server):
-    with open(f"/proc/{server.process.pid}/statm", encoding="ascii") as statm:
-        return int(statm.read().split()[1]) * resource.getpagesize()
-
-
 def connect(server):
     return socket.create_connection(("127.0.0.1", server.port), timeout=SECONDS_MAX)
 
 
 def set_up(server):
     """A container with documents whose feed fills a page of 4 MB."""
-    connection = Connection(server.port)
-    assert connection.post("dbs", "", b'{"id":"d"}').status == 201
+    connection = wire.connect(server.port)
+    assert connection.post("/dbs", b'{"id":"d"}').status == 201
     definition = b'{"id":"c","partitionKey":{"paths":["/pk"],"kind":"Hash","version":2}}'
-    assert connection.post("colls", "dbs/d", definition).status == 201
+    assert connection.post("/dbs/d/colls", definition).status == 201
     for number in range(4):
         document = b'{"id":"%d","pk":"a","padding":"%s"}' % (number, b"p" * 1_000_000)
-        answer = connection.post("docs", "dbs/d/colls/c", document,
-                                 {"x-ms-documentdb-partitionkey": '["a"]'})
+        answer = connection.post("/dbs/d/colls/c/docs", document, {wire.KEY: '["a"]'})
         assert answer.status == 201, answer
     return connection
 
 
-def begin_bodies(server, count, resource_type):
+def begin_bodies(server, count, signed):
     """So many requests, of which some bytes of the body are missing."""
-    signer = Connection(server.port)
-    request = signer.encode("POST", "/dbs", resource_type, "", body=b"x" * BODY_BYTES)
+    request = server.connect().build("POST", "/dbs", b"x" * BODY_BYTES, signed=signed)
     begun = []
     for _ in range(count):
         client = connect(server)
@@ -132,7 +96,7 @@ def peak_while(server, condition, what):
 
     def look():
         nonlocal peak
-        peak = max(peak, resident_bytes(server))
+        peak = max(peak, server.resident_bytes())
         return condition()
     wait_until(look, SECONDS_MAX, what)
     return peak
@@ -140,10 +104,10 @@ def peak_while(server, condition, what):
 
 def test_memory(server):
     connection = set_up(server)
-    idle = resident_bytes(server)
+    idle = server.resident_bytes()
     bound = idle + BUDGET_MIB * MIB + SLACK_BYTES
 
-    strangers = begin_bodies(server, STRANGERS, None)
+    strangers = begin_bodies(server, STRANGERS, signed=False)
     left = strangers
 
     def strangers_sent():
@@ -153,33 +117,32 @@ def test_memory(server):
     peak = peak_while(server, strangers_sent, "strangers are refused")
     answers = statuses(strangers, SECONDS_MAX)
     assert answers.count(401) == STRANGERS, answers
-    held = metric(server, "orrery_request_memory_bytes")
+    held = server.metric("orrery_request_memory_bytes")
     assert held == 0, f"strangers hold {held} bytes"
     assert peak < idle + SLACK_BYTES, f"strangers made {idle} bytes {peak}"
     print(f"strangers: {idle >> 20} MiB, then {peak >> 20}")
     for client, _ in strangers:
         client.close()
 
-    senders = begin_bodies(server, SENDERS, "dbs")
+    senders = begin_bodies(server, SENDERS, signed=True)
     left = senders
 
     def senders_sent():
         nonlocal left
         left = send_some(left)
-        return metric(server, "orrery_request_memory_refused_total") >= SENDERS - 8
+        return server.metric("orrery_request_memory_refused_total") >= SENDERS - 8
     peak = peak_while(server, senders_sent, "most bodies are refused")
-    assert metric(server, "orrery_request_memory_bytes") <= BUDGET_MIB * MIB
+    assert server.metric("orrery_request_memory_bytes") <= BUDGET_MIB * MIB
     answers = statuses(senders, 0.1)
     assert answers.count(429) >= SENDERS - 8, answers
     assert peak < bound, f"bodies made {idle} bytes {peak}"
     print(f"bodies: {idle >> 20} MiB, then {peak >> 20}")
     for client, _ in senders:
         client.close()
-    wait_until(lambda: metric(server, "orrery_request_memory_bytes") == 0, SECONDS_MAX,
+    wait_until(lambda: server.metric("orrery_request_memory_bytes") == 0, SECONDS_MAX,
                "the memory of bodies is given back")
 
-    page = connection.encode("GET", "/dbs/d/colls/c/docs", "docs", "dbs/d/colls/c",
-                             {"x-ms-max-item-count": "-1"})
+    page = connection.build("GET", "/dbs/d/colls/c/docs", None, {wire.MAX_ITEMS: -1})
     readers = []
     for _ in range(READERS):
         client = socket.socket()
@@ -187,14 +150,14 @@ def test_memory(server):
         client.connect(("127.0.0.1", server.port))
         client.sendall(page * 3)
         readers.append((client, b""))
-    peak = peak_while(server, lambda: metric(server, "orrery_slow_readers_dropped_total") >= 1 and
-                      metric(server, "orrery_request_memory_refused_total") >= SENDERS,
+    peak = peak_while(server, lambda: server.metric("orrery_slow_readers_dropped_total") >= 1 and
+                      server.metric("orrery_request_memory_refused_total") >= SENDERS,
                       "readers are refused and dropped")
     assert peak < bound, f"answers made {idle} bytes {peak}"
     print(f"answers: {idle >> 20} MiB, then {peak >> 20}")
     for client, _ in readers:
         client.close()
-    wait_until(lambda: metric(server, "orrery_request_memory_bytes") == 0, SECONDS_MAX,
+    wait_until(lambda: server.metric("orrery_request_memory_bytes") == 0, SECONDS_MAX,
                "the memory of answers is given back")
     answer = connection.exchange(page)
     assert answer.status == 200 and len(answer.body) > 4_000_000, answer
@@ -209,12 +172,11 @@ def test_files(server):
         # Every fourth writer comes anew and has to find a place.
         if number % 4 == 0:
             connection.close()
-        answer = connection.post("docs", "dbs/d/colls/c", b'{"id":"w%d","pk":"b"}' % number,
-                                 {"x-ms-documentdb-partitionkey": '["b"]'})
+        answer = connection.post("/dbs/d/colls/c/docs", {"id": f"w{number}", "pk": "b"}, {wire.KEY: '["b"]'})
         assert answer.status == 201, f"write {number}: {answer}"
-    used = len(os.listdir(f"/proc/{server.process.pid}/fd"))
+    used = proc.open_files(server.process.pid)
     assert used < FILES_MAX - 32, f"{used} files open"
-    closed = metric(server, "orrery_connections_closed_for_room_total")
+    closed = server.metric("orrery_connections_closed_for_room_total")
     assert closed > 0, "nobody made room"
     print(f"files: {used} open of {FILES_MAX}, {closed:.0f} idle connections of {IDLE} closed")
     for client in idle:
@@ -226,15 +188,14 @@ TESTS = {"memory": test_memory, "files": test_files}
 
 def run(name, binary):
     work_dir = tempfile.mkdtemp(prefix=f"orrery-limits-{name}-")
-    server = LimitedServer(binary, os.path.join(work_dir, "data"),
-                           os.path.join(work_dir, "server.log"),
-                           arguments=["--request-memory-mb", str(BUDGET_MIB)],
-                           files_max=FILES_MAX if name == "files" else 4096)
+    server = launcher.Server("--request-memory-mb", BUDGET_MIB, data_dir=os.path.join(work_dir, "data"),
+                             log_path=os.path.join(work_dir, "server.log"), binary=binary,
+                             files_max=FILES_MAX if name == "files" else 4096)
     try:
         with server:
             server.start()
             TESTS[name](server)
-            assert server.stop() == 0
+            server.stop()
     except BaseException:
         print(f"FAILED {name}; what the server said:\n{server.log_tail()}")
         raise
@@ -245,7 +206,7 @@ def run(name, binary):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
-    parser.add_argument("--binary", default=os.environ.get("ORRERY_BINARY", f"{BUILD}/orrery"))
+    parser.add_argument("--binary", default=launcher.BINARY)
     parser.add_argument("--only", choices=TESTS)
     arguments = parser.parse_args()
     own_max = resource.getrlimit(resource.RLIMIT_NOFILE)[1]

@@ -15,7 +15,7 @@ import json
 import threading
 import time
 
-import orrery_process
+from harness import wire
 
 RANGES_BY_THROUGHPUT = {None: 1, 400: 1, 15000: 3, 30000: 5}
 POINT_READERS = 8
@@ -182,8 +182,8 @@ class Promises:
         with self.lock:
             self.acknowledged += 1
             name = f"{where.link} {key} {stamp}"
-            rid = response.headers.get("x-ms-content-path")
-            token = response.headers.get("x-ms-session-token")
+            rid = response["x-ms-content-path"]
+            token = response["x-ms-session-token"]
             if rid is None or token is None:
                 return self.violate(f"{name}: an answer without x-ms-content-path or session token")
             if where.dead.get(rid, sent_at) < sent_at:
@@ -193,7 +193,7 @@ class Promises:
             if len(heads) != 1:
                 return self.violate(f"{name}: the session token of a write is {token}")
             ((range_id, lsn),) = heads.items()
-            document = response.json() if kind == "put" else None
+            document = response.json if kind == "put" else None
             outcome = Outcome(kind, range_id, lsn, stamp, document)
             self._take_lsn(container, outcome, name)
             if document is not None:
@@ -217,11 +217,11 @@ class Promises:
 
     def _judge_written(self, container, key, outcome, response, name):
         document = outcome.document
-        item_lsn = response.headers.get("x-ms-item-lsn")
+        item_lsn = response["x-ms-item-lsn"]
         if item_lsn is not None and int(item_lsn) != outcome.lsn:
             self.violate(f"{name}: x-ms-item-lsn {item_lsn}, but its session token has "
                          f"{outcome.lsn}")
-        if response.headers.get("etag") != document["_etag"]:
+        if response["etag"] != document["_etag"]:
             self.violate(f"{name}: etag header and _etag differ")
         if (document["pk"], document["id"], document["stamp"]) != (*key, outcome.stamp):
             self.violate(f"{name}: the answer shows another document: {document}")
@@ -249,19 +249,19 @@ class Promises:
         """Compares the whole account with what was promised, and settles the doubts. No writer may
         run meanwhile."""
         self.checks += 1
-        connection = orrery_process.Connection(self.port)
+        connection = wire.connect(self.port)
         readers = threading.local()
 
         def point_read(link, headers):
             if not hasattr(readers, "connection"):
-                readers.connection = orrery_process.Connection(self.port)
+                readers.connection = wire.connect(self.port)
                 opened.append(readers.connection)
-            return readers.connection.get("docs", link, headers)
+            return readers.connection.get(f"/{link}", headers)
 
         opened = [connection]
         try:
             with concurrent.futures.ThreadPoolExecutor(POINT_READERS) as pool:
-                offers, pages = connection.all_of("offers", "", "Offers")
+                offers, pages = connection.all_of("/offers", "Offers")
                 if pages[-1].status != 200:
                     return self.violate(f"GET /offers: {pages[-1]}")
                 self._check_account(connection, offers, pool, point_read)
@@ -286,29 +286,29 @@ class Promises:
                     self._check_documents(connection, where, pool, point_read)
                 self._check_dead(connection, where)
                 where.doubts.clear()
-            self._compare_listing(connection, "colls", database.link, "DocumentCollections",
+            self._compare_listing(connection, f"/{database.link}/colls", "DocumentCollections",
                                   found_containers)
-        self._compare_listing(connection, "dbs", "", "Databases", found | self.foreign)
+        self._compare_listing(connection, "/dbs", "Databases", found | self.foreign)
         for rid in offers_of:
             if not self._is_foreign(connection, rid):
                 self.violate(f"an offer is left over for {rid}, which does not exist")
 
     def _is_foreign(self, connection, rid):
-        foreign = {connection.get("dbs", f"dbs/{name}").json().get("_rid") for name in self.foreign}
+        foreign = {connection.get(f"/dbs/{name}").json.get("_rid") for name in self.foreign}
         return database_rid_of(rid) in foreign
 
-    def _compare_listing(self, connection, resource_type, parent, member, expected):
-        resources, pages = connection.all_of(resource_type, parent, member)
+    def _compare_listing(self, connection, path, member, expected):
+        resources, pages = connection.all_of(path, member)
         listed = [resource["id"] for resource in resources]
         if pages[-1].status != 200 or sorted(listed) != sorted(expected):
-            self.violate(f"{resource_type} of '{parent}': listed {sorted(listed)}, but readable "
+            self.violate(f"{path}: listed {sorted(listed)}, but readable "
                          f"are {sorted(expected)}; {pages[-1].status}")
 
     def _check_database(self, connection, database):
         """Settles whether it is there. Returns that."""
-        response = connection.get("dbs", database.link)
+        response = connection.get(f"/{database.link}")
         if response.status == 200:
-            body = response.json()
+            body = response.json
             if database.body is not None:
                 if canonical(body) != canonical(database.body):
                     self.violate(f"{database.link}: is {body}, promised was {database.body}")
@@ -333,7 +333,7 @@ class Promises:
         return False
 
     def _expect_gone(self, connection, where):
-        for response in (connection.get("colls", where.link), connection.feed("docs", where.link)):
+        for response in (connection.get(f"/{where.link}"), connection.get(f"/{where.link}/docs")):
             if response.status != 404:
                 self.violate(f"{where.link}: its database is gone, and it answers {response}")
 
@@ -344,11 +344,11 @@ class Promises:
 
     def _check_container(self, connection, where):
         """Settles whether it is there. Returns that."""
-        response = connection.get("colls", where.link)
+        response = connection.get(f"/{where.link}")
         doubt, where.doubt = where.doubt, None
         self._count_doubt(doubt, (response.status == 200) == (doubt == "create"))
         if response.status == 200:
-            body = response.json()
+            body = response.json
             container = where.life(body["_rid"])
             if where.container is None and doubt != "create":
                 self.violate(f"{where.link}: is there, although its deletion was acknowledged or "
@@ -375,8 +375,8 @@ class Promises:
         for life in where.lives.values():
             where.dead.setdefault(life.rid, time.monotonic())
         where.bury()
-        ranges = connection.feed("pkranges", where.link)
-        documents = connection.feed("docs", where.link)
+        ranges = connection.get(f"/{where.link}/pkranges")
+        documents = connection.get(f"/{where.link}/docs")
         if ranges.status != 404 or documents.status != 404:
             self.violate(f"{where.link}: gone, but pkranges answers {ranges.status} and docs "
                          f"{documents.status}")
@@ -388,7 +388,7 @@ class Promises:
             self.violate(f"{name}: {count} offers instead of {int(expected)}")
 
     def _check_ranges(self, connection, where):
-        ranges, pages = connection.all_of("pkranges", where.link, "PartitionKeyRanges")
+        ranges, pages = connection.all_of(f"/{where.link}/pkranges", "PartitionKeyRanges")
         if pages[-1].status != 200:
             return self.violate(f"{where.link}: pkranges {pages[-1]}")
         ranges.sort(key=lambda each: each["minInclusive"])
@@ -404,14 +404,14 @@ class Promises:
         """A deleted container is gone from the paths that name it by rid, too."""
         for rid in list(where.dead)[-DEAD_RIDS_CHECKED:]:
             path = f"/dbs/{database_rid_of(rid)}/colls/{rid}"
-            for resource_type, tail in (("colls", ""), ("docs", "/docs")):
-                response = connection.request("GET", path + tail, resource_type, rid.lower())
+            for gone in (path, f"{path}/docs"):
+                response = connection.get(gone)
                 if response.status != 404:
-                    self.violate(f"{path}{tail}: deleted, and answers {response}")
+                    self.violate(f"{gone}: deleted, and answers {response}")
 
     def _check_documents(self, connection, where, pool, point_read):
         container = where.container
-        documents, pages = connection.all_of("docs", where.link, "Documents")
+        documents, pages = connection.all_of(f"/{where.link}/docs", "Documents")
         if pages[-1].status != 200:
             return self.violate(f"{where.link}: read feed {pages[-1]}")
         listed = {}
@@ -426,7 +426,7 @@ class Promises:
             keys)
         for key, response in zip(keys, answers):
             self._judge_read(where, key, response)
-            there = canonical(response.json()) if response.status == 200 else None
+            there = canonical(response.json) if response.status == 200 else None
             if there != (canonical(listed[key]) if key in listed else None):
                 self.violate(f"{where.link} {key}: half there: point read {response}, read feed "
                              f"{listed.get(key)}")
@@ -436,9 +436,8 @@ class Promises:
         self._check_heads(where, pages)
 
     def _check_by_rid(self, connection, key, document):
-        response = connection.request("GET", "/" + document["_self"].rstrip("/"), "docs",
-                                      document["_rid"].lower(), partition_key_header(key[0]))
-        if response.status != 200 or canonical(response.json()) != canonical(document):
+        response = connection.get("/" + document["_self"].rstrip("/"), partition_key_header(key[0]))
+        if response.status != 200 or canonical(response.json) != canonical(document):
             self.violate(f"{document['_self']} {key}: read by rid {response}, by name {document}")
 
     def _judge_read(self, where, key, response):
@@ -458,13 +457,13 @@ class Promises:
             return
         if response.status != 200:
             return self.violate(f"{name}: {response}")
-        document = response.json()
-        if response.headers.get("etag") != document["_etag"]:
+        document = response.json
+        if response["etag"] != document["_etag"]:
             self.violate(f"{name}: etag header and _etag differ")
-        if "x-ms-item-lsn" not in response.headers:
+        if response["x-ms-item-lsn"] is None:
             return self.violate(f"{name}: a point read without x-ms-item-lsn")
-        (range_id,) = parse_session_token(response.headers["x-ms-session-token"])
-        found = Outcome("put", range_id, int(response.headers["x-ms-item-lsn"]),
+        (range_id,) = parse_session_token(response["x-ms-session-token"])
+        found = Outcome("put", range_id, int(response["x-ms-item-lsn"]),
                         document.get("stamp"), document)
         if promised is not None and promised.kind == "put" and promised.stamp == found.stamp:
             if (canonical(promised.document) != canonical(document)
@@ -487,7 +486,7 @@ class Promises:
         container = where.container
         heads = {}
         for page in pages:
-            for range_id, lsn in parse_session_token(page.headers["x-ms-session-token"]).items():
+            for range_id, lsn in parse_session_token(page["x-ms-session-token"]).items():
                 heads[range_id] = max(lsn, heads.get(range_id, 0))
         unknown = 0
         for range_id, place in container.ranges.items():

@@ -5,11 +5,10 @@ restart every way to the documents must show the same. In `expiring` documents h
 gone before its time, and none is shown after it.
 """
 
-import json
 import time
 
-import orrery_process
 from feeds import Worker, key_header
+from harness import wire
 
 DATABASE = "upkeep"
 DOCUMENTS = 60
@@ -41,11 +40,11 @@ class Upkeep:
         self.expired = 0
 
     def set_up(self):
-        connection = orrery_process.Connection(self.port)
-        assert connection.post("dbs", "", json.dumps({"id": DATABASE}).encode()).status == 201
+        connection = wire.connect(self.port)
+        assert connection.post("/dbs", {"id": DATABASE}).status == 201
         self.promises.foreign.add(DATABASE)
         for container in (self.indexed, self.expiring):
-            response = connection.post("colls", f"dbs/{DATABASE}", json.dumps(container.definition).encode())
+            response = connection.post(f"/dbs/{DATABASE}/colls", container.definition)
             assert response.status == 201, response
         connection.close()
 
@@ -61,7 +60,7 @@ class Upkeep:
     # ── After a restart ───────────────────────────────────────────────────────────────────────
 
     def check(self):
-        connection = orrery_process.Connection(self.port)
+        connection = wire.connect(self.port)
         try:
             for container in (self.indexed, self.expiring):
                 for name in list(container.known.keys() | container.doubt.keys()):
@@ -73,10 +72,10 @@ class Upkeep:
 
     def settle(self, connection, container, name):
         """The acknowledged version, or one that was left open."""
-        response = connection.get("docs", f"{container.link}/docs/{name}", key_header(key_of(name)))
+        response = connection.get(f"/{container.link}/docs/{name}", key_header(key_of(name)))
         if response.status not in (200, 404):
             return self.violate(f"{container.name} {name}: {response}")
-        found = response.json() if response.status == 200 else None
+        found = response.json if response.status == 200 else None
         now = time.time()
         possible = [container.known.get(name), *container.doubt.get(name, [])]
         if found is None:
@@ -102,13 +101,13 @@ class Upkeep:
     def compare(self, connection, text, wanted):
         found, headers = [], dict(QUERY)
         while True:
-            response = connection.post("docs", self.indexed.link, json.dumps({"query": text}).encode(), headers)
+            response = connection.post(f"/{self.indexed.link}/docs", {"query": text}, headers)
             if response.status != 200:
                 return self.violate(f"{text}: {response}")
-            found += response.json()["Documents"]
-            if "x-ms-continuation" not in response.headers:
+            found += response.json["Documents"]
+            if response["x-ms-continuation"] is None:
                 break
-            headers["x-ms-continuation"] = response.headers["x-ms-continuation"]
+            headers["x-ms-continuation"] = response["x-ms-continuation"]
         if sorted(found) != sorted(wanted):
             self.violate(f"{text}: missing {wanted - set(found)}, too many {set(found) - wanted}, "
                          f"{len(found) - len(set(found))} twice")
@@ -142,17 +141,16 @@ class Writer(Worker):
             body["ttl"] = self.random.randrange(1, 6)
         try:
             if deletes:
-                response = self.connection.request("DELETE", "/" + link, "docs", link, key)
+                response = self.connection.delete(f"/{link}", key)
             else:
-                response = self.connection.post("docs", self.container.link, json.dumps(body).encode(),
-                                                key | {"x-ms-documentdb-is-upsert": "True"})
-        except orrery_process.NoAnswer as failure:
+                response = self.connection.post(f"/{self.container.link}/docs", body, key | wire.UPSERT)
+        except wire.NoAnswer as failure:
             if failure.sent:
                 self.leave_open(name, None if deletes else body)
             raise
         if response.status in (200, 201, 204) or (deletes and response.status == 404):
             self.successes += 1
-            self.container.known[name] = None if deletes else response.json()
+            self.container.known[name] = None if deletes else response.json
             self.container.doubt.pop(name, None)
             return True
         self.leave_open(name, None if deletes else body)
@@ -174,8 +172,7 @@ class Indexer(Worker):
         paths = self.random.sample(["/n", "/m", "/stamp", "/id"], self.random.choice([2, 3]))
         policy = {"compositeIndexes": [[{"path": path} for path in paths]]} if self.random.random() < 0.8 else {}
         link = self.container.link
-        body = json.dumps(self.container.definition | {"indexingPolicy": policy}).encode()
-        response = self.connection.request("PUT", "/" + link, "colls", link, (), body)
+        response = self.connection.put(f"/{link}", self.container.definition | {"indexingPolicy": policy})
         if response.status != 200:
             return not self.going_down(response)
         self.successes += 1

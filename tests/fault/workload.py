@@ -6,7 +6,7 @@ import random
 import threading
 import time
 
-import orrery_process
+from harness import wire
 from promises import partition_key_header
 
 STABLE_DATABASE = "stable"
@@ -22,26 +22,25 @@ CHURN_CONTAINERS = 3  # per database
 
 
 def create_container_request(container_id, throughput, version=2):
-    body = json.dumps({"id": container_id, "partitionKey": {
-        "paths": ["/pk"], "kind": "Hash", "version": version}}).encode()
+    body = {"id": container_id, "partitionKey": {"paths": ["/pk"], "kind": "Hash", "version": version}}
     headers = {} if throughput is None else {"x-ms-offer-throughput": str(throughput)}
     return body, headers
 
 
 def set_up(promises, port):
     """Makes the containers that stay."""
-    connection = orrery_process.Connection(port)
+    connection = wire.connect(port)
     database = promises.database(STABLE_DATABASE)
-    response = connection.post("dbs", "", json.dumps({"id": STABLE_DATABASE}).encode())
+    response = connection.post("/dbs", {"id": STABLE_DATABASE})
     assert response.status == 201, response
-    database.body = response.json()
+    database.body = response.json
     for version, (name, throughput) in enumerate(STABLE_CONTAINERS.items()):
         where = database.container(name, never_deleted=True)
         body, headers = create_container_request(name, throughput, version=1 if version == 1 else 2)
-        response = connection.post("colls", database.link, body, headers)
+        response = connection.post(f"/{database.link}/colls", body, headers)
         assert response.status == 201, response
-        where.container = where.life(response.json()["_rid"])
-        where.container.body = response.json()
+        where.container = where.life(response.json["_rid"])
+        where.container.body = response.json
         where.throughput = throughput
     connection.close()
 
@@ -58,7 +57,7 @@ class Worker(threading.Thread):
                  accepted=None):
         super().__init__(name=name, daemon=True)
         self.promises = promises
-        self.connection = orrery_process.Connection(port)
+        self.connection = wire.connect(port)
         self.random = random.Random(f"{seed}/{name}")
         self.seed = seed
         self.stop = stop
@@ -71,7 +70,7 @@ class Worker(threading.Thread):
         try:
             while not self.stop.is_set():
                 self.step()
-        except orrery_process.NoAnswer as failure:
+        except wire.NoAnswer as failure:
             if self.may_break is None or not self.may_break.is_set():
                 self.promises.violate(f"{self.name}: no answer from a living server: {failure}")
         except Exception as error:  # a worker that dies silently would be a test that tests less
@@ -90,7 +89,7 @@ class Worker(threading.Thread):
             return False
         self.refused(response, sent_at)
         # As a client would: come back later, but not too much later for a test.
-        self.stop.wait(min(int(response.headers.get("x-ms-retry-after-ms", 1)), 20) / 1000)
+        self.stop.wait(min(int(response["x-ms-retry-after-ms"] or 1), 20) / 1000)
         return True
 
 
@@ -156,14 +155,14 @@ class DocumentWriter(Worker):
             if operation in ("create", "upsert"):
                 if operation == "upsert":
                     headers["x-ms-documentdb-is-upsert"] = "True"
-                response = self.connection.post("docs", where.link, body, headers)
+                response = self.connection.post(f"/{where.link}/docs", body, headers)
             else:
                 if operation == "replace-if":
                     headers["if-match"] = known.document["_etag"]
                 link = f"{where.link}/docs/{key[1]}"
-                response = self.connection.request("DELETE" if kind == "delete" else "PUT",
-                                                   "/" + link, "docs", link, headers, body)
-        except orrery_process.NoAnswer as failure:
+                response = self.connection.request("DELETE" if kind == "delete" else "PUT", f"/{link}", body,
+                                                   headers)
+        except wire.NoAnswer as failure:
             if failure.sent:
                 self.promises.doubt(where, key, self.name, kind, stamp)
             raise
@@ -204,21 +203,20 @@ class Churner(Worker):
         if database.body is None:
             return self.create_database(database)
         if self.random.random() < 0.08:
-            return self.change("delete", database, "dbs", database.link)
+            return self.change("delete", database, f"/{database.link}")
         where = database.container(f"c{self.random.randrange(CHURN_CONTAINERS)}")
         if where.doubt is not None:
             self.stop.wait(0.001)
         elif where.container is None:
             self.create_container(where)
         else:
-            self.change("delete", where, "colls", where.link)
+            self.change("delete", where, f"/{where.link}")
 
     def create_database(self, database):
         with_offer = self.random.random() < 0.3
         headers = {"x-ms-offer-throughput": "400"} if with_offer else {}
         database.offer = with_offer
-        self.change("create", database, "dbs", "", json.dumps({"id": database.name}).encode(),
-                    headers)
+        self.change("create", database, "/dbs", {"id": database.name}, headers)
 
     def create_container(self, where):
         throughput = self.random.choice([None, 400, 15000])
@@ -226,18 +224,18 @@ class Churner(Worker):
         where.throughput = throughput
         # Without its own throughput it shares the database's, or gets the default offer.
         where.own_offer = throughput is not None or not where.database.offer
-        self.change("create", where, "colls", where.database.link, body, headers)
+        self.change("create", where, f"/{where.database.link}/colls", body, headers)
 
-    def change(self, what, target, resource_type, link, body=b"", headers=()):
+    def change(self, what, target, path, body=None, headers=None):
         if self.began is not None:
             self.began.set()
         sent_at = time.monotonic()
         try:
             if what == "create":
-                response = self.connection.post(resource_type, link, body, headers)
+                response = self.connection.post(path, body, headers)
             else:
-                response = self.connection.delete(resource_type, link, headers)
-        except orrery_process.NoAnswer as failure:
+                response = self.connection.delete(path, headers)
+        except wire.NoAnswer as failure:
             if failure.sent:
                 target.doubt = what
             raise
@@ -251,8 +249,8 @@ class Churner(Worker):
             self.promises.catalog_acknowledged += 1
             if what == "delete":
                 return target.bury()
-            resource = response.json()
-            if resource_type == "dbs":
+            resource = response.json
+            if path == "/dbs":
                 if resource["_rid"] in target.dead_rids:
                     self.promises.violate(f"{target.link}: has the rid of a deleted one")
                 target.body = resource

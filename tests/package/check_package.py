@@ -13,7 +13,7 @@ import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-WITH_SERVER = ROOT / "tests" / "sdks" / "with_server.py"
+WITH_SERVER = ROOT / "tests" / "harness" / "with_server.py"
 COMPILER = "g++-12"
 PROGRAMS = {"sky": "orrery-client", "follow": "orrery-processor"}
 

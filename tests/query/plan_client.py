@@ -8,7 +8,8 @@ In this order: rows of all ranges (merged where they are sorted) → aggregates 
 import heapq
 import json
 
-from query_client import Refused, body_of, query_all, wire
+from harness import wire
+from query_client import Refused, body_of, query_all
 from values import UNDEFINED, canonical, compare_for_sort, distinct, sort_key, type_of
 
 FEATURES = ("Aggregate,CompositeAggregate,Distinct,GroupBy,MultipleAggregates,MultipleOrderBy,OffsetAndLimit,OrderBy,Top,"

@@ -7,8 +7,9 @@ text as it is, in the member `resumeFilter` of the request's body.
 
 import json
 
+from harness import wire
 from plan_client import ORDER_FILTER, request_plan, row_key, target_ranges
-from query_client import body_of, options, query_page, wire
+from query_client import body_of, options, query_page
 from values import TYPES, UNDEFINED, canonical, type_of
 
 ROWS_MAX = 10_000

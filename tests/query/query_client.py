@@ -1,13 +1,6 @@
 """Queries over raw HTTP: one page, all pages, the plan."""
 
-import os
-import sys
-
-HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(HERE, "..", "contract"))
-
-import wire  # noqa: E402
-from orrery_server import OrreryServer  # noqa: E402, F401
+from harness import wire
 
 FIVE_RANGES = 30000  # RU/s that need five of them
 PAGES_MAX = 20_000

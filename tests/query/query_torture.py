@@ -13,20 +13,24 @@ the changes before it.
 import argparse
 import json
 import multiprocessing
-import os
+import pathlib
 import random
 import sys
 import time
 import traceback
 
-from query_client import FIVE_RANGES, OrreryServer, Refused, body_of, query_all, query_pages, wire
-import generate
-import reference
-from generate import path_of
-from plan_client import run_planned
-from plan_resume import run_resumed
-from tree import Aggregate, ArrayOf, Call, Literal, Name, ObjectOf, Query, Source, Subquery, Unary, children, to_sql
-from values import UNDEFINED, canonical, distinct, equal, multiset, same_multiset, same_sequence, sort_key, type_of
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import generate  # noqa: E402
+import reference  # noqa: E402
+from generate import path_of  # noqa: E402
+from harness import server as launcher, wire  # noqa: E402
+from plan_client import run_planned  # noqa: E402
+from plan_resume import run_resumed  # noqa: E402
+from query_client import FIVE_RANGES, Refused, body_of, query_all, query_pages  # noqa: E402
+from tree import (Aggregate, ArrayOf, Call, Literal, Name, ObjectOf, Query, Source, Subquery, Unary, children,  # noqa: E402
+                  to_sql)
+from values import (UNDEFINED, canonical, distinct, equal, multiset, same_multiset, same_sequence, sort_key,  # noqa: E402
+                    type_of)
 
 QUERIES = 50  # of a seed
 DOCUMENTS = 25
@@ -380,11 +384,8 @@ def parse_arguments():
 
 def main():
     arguments = parse_arguments()
-    if arguments.binary:
-        import orrery_server
-        orrery_server.BINARY = os.path.abspath(arguments.binary)
     print(f"seed {arguments.seed}", flush=True)
-    server = OrreryServer()
+    server = launcher.started(binary=arguments.binary)
     began = time.monotonic()
     try:
         done, asked, failures = run_all(arguments, server.endpoint, began)

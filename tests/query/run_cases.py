@@ -10,14 +10,18 @@ by themselves. Without --endpoint it starts $ORRERY_BINARY, or build/orrery.
 
 import argparse
 import json
+import pathlib
 import sys
 import time
 
-import case_files
-from query_client import FIVE_RANGES, HERE, OrreryServer, Refused, body_of, query_all, wire
-from plan_client import run_planned
-from plan_resume import run_resumed
-from values import same_multiset, same_sequence
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+import case_files  # noqa: E402
+from harness import server as launcher, wire  # noqa: E402
+from plan_client import run_planned  # noqa: E402
+from plan_resume import run_resumed  # noqa: E402
+from query_client import FIVE_RANGES, Refused, body_of, query_all  # noqa: E402
+from values import same_multiset, same_sequence  # noqa: E402
 
 RANGES = {"1 range": None, "5 ranges": FIVE_RANGES}
 # How a case is asked for: names of ways, and what gives its rows.
@@ -135,7 +139,7 @@ def main():
         cases = [case for case in cases if case.name.startswith(tuple(arguments.names))]
     if not cases:
         sys.exit("no such case")
-    server = None if arguments.endpoint else OrreryServer()
+    server = None if arguments.endpoint else launcher.started()
     endpoint = wire.Endpoint(arguments.endpoint) if arguments.endpoint else server.endpoint
     began = time.monotonic()
     try:

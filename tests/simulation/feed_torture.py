@@ -15,6 +15,7 @@ on until something breaks, with a new seed after each round.
 import argparse
 import json
 import os
+import pathlib
 import random
 import shutil
 import sys
@@ -23,13 +24,11 @@ import threading
 import time
 import traceback
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(HERE, "..", "fault"))
-sys.path.insert(0, HERE)
-
-import orrery_process  # noqa: E402
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from feed_model import EPKS, Container, Document, Violation  # noqa: E402
 from feed_readers import ALL_VERSIONS, Follower, WholeFollower, entry_of, probe, token_of  # noqa: E402
+from harness import server as launcher, wire  # noqa: E402
+from harness.waiting import wait_until  # noqa: E402
 
 DATABASE = "dbs/torture"
 NAMES = 6  # of documents per key
@@ -41,7 +40,7 @@ KEYS = list(EPKS)
 
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("--binary", default=os.environ.get("ORRERY_BINARY", os.path.join(HERE, "..", "..", "build", "orrery")))
+    parser.add_argument("--binary", default=launcher.BINARY)
     parser.add_argument("--seed", type=int, default=None)
     parser.add_argument("--steps", type=int, default=3000, help="0: for ever")
     parser.add_argument("--seconds", type=float, default=None, help="end the steps after this time, too")
@@ -57,7 +56,7 @@ class TopologyChange(threading.Thread):
 
     def __init__(self, port, container, operation, body):
         super().__init__(daemon=True)
-        self.connection = orrery_process.Connection(port)
+        self.connection = wire.connect(port)
         self.container, self.operation, self.body = container, operation, body
         self.before = [each["id"] for each in container.ranges]
         self.response = None
@@ -65,9 +64,8 @@ class TopologyChange(threading.Thread):
     def run(self):
         link = self.container.link
         try:
-            self.response = self.connection.request("POST", f"/{link}/operations/{self.operation}", "colls", link, (),
-                                                    json.dumps(self.body).encode())
-        except orrery_process.NoAnswer:
+            self.response = self.connection.post(f"/{link}/operations/{self.operation}", self.body)
+        except wire.NoAnswer:
             pass  # the server was killed meanwhile: the old map or the new one
         finally:
             self.connection.close()
@@ -79,8 +77,9 @@ class Torture:
         data_dir = os.path.join(work_dir, "data")
         os.mkdir(data_dir)
         options = ["--durability", "relaxed"] if self.chance.random() < 0.7 else []
-        self.server = orrery_process.Server(arguments.binary, data_dir, os.path.join(work_dir, "server.log"), arguments=options)
-        self.connection = orrery_process.Connection(self.server.port)
+        self.server = launcher.Server(*options, data_dir=data_dir, log_path=os.path.join(work_dir, "server.log"),
+                                      binary=arguments.binary)
+        self.connection = wire.connect(self.server.port)
         self.containers = [Container("latest", False), Container("history", True)]
         self.followers, self.change, self.stamp = [], None, 0
         self.counts = {}
@@ -89,25 +88,24 @@ class Torture:
 
     def set_up(self):
         self.server.start()
-        self.expect(self.connection.post("dbs", "", b'{"id":"torture"}'), 201)
+        self.expect(self.connection.post("/dbs", b'{"id":"torture"}'), 201)
         for container in self.containers:
             body = {"id": container.name, "defaultTtl": -1, "partitionKey": {"paths": ["/pk"], "kind": "Hash", "version": 2}}
             if container.has_history:
                 body["changeFeedPolicy"] = {"retentionDuration": 600}
             throughput = self.chance.choice([400, 11000, 15000])
-            response = self.connection.post("colls", DATABASE, json.dumps(body).encode(), {"x-ms-offer-throughput": throughput})
-            container.rid = self.expect(response, 201).json()["_rid"]
+            response = self.connection.post(f"/{DATABASE}/colls", body, {"x-ms-offer-throughput": throughput})
+            container.rid = self.expect(response, 201).json["_rid"]
             self.calm(container)
             self.refresh(container)
             self.follow(container)
 
     def calm(self, container):
         """Lowers the throughput again, so that nothing asks for more ranges than a merge leaves."""
-        offers, _ = self.connection.all_of("offers", "", "Offers")
+        offers, _ = self.connection.all_of("/offers", "Offers")
         offer = next(each for each in offers if each["offerResourceId"] == container.rid)
         offer["content"]["offerThroughput"] = 400
-        self.expect(self.connection.request("PUT", f"/offers/{offer['id']}", "offers", offer["id"].lower(), (),
-                                            json.dumps(offer).encode()), 200)
+        self.expect(self.connection.put(f"/offers/{offer['id']}", offer), 200)
 
     def follow(self, container):
         number = len(self.followers)
@@ -126,8 +124,8 @@ class Torture:
 
     def refresh(self, container):
         """Reads the map; it tiles, and no id of the past comes back."""
-        response = self.expect(self.connection.feed("pkranges", container.link), 200)
-        ranges = sorted(response.json()["PartitionKeyRanges"], key=lambda each: each["minInclusive"])
+        response = self.expect(self.connection.get(f"/{container.link}/pkranges"), 200)
+        ranges = sorted(response.json["PartitionKeyRanges"], key=lambda each: each["minInclusive"])
         edges = [each["minInclusive"] for each in ranges] + ["FF"]
         if edges != [""] + [each["maxExclusive"] for each in ranges]:
             raise Violation(f"{container.name}: the ranges do not tile: {ranges}")
@@ -176,7 +174,7 @@ class Torture:
         sent = time.time()
         if operation in ("create", "upsert"):
             headers |= {"x-ms-documentdb-is-upsert": "True"} if operation == "upsert" else {}
-            response = self.connection.post("docs", container.link, json.dumps(self.body(key, name)).encode(), headers)
+            response = self.connection.post(f"/{container.link}/docs", self.body(key, name), headers)
         elif operation in ("replace", "rename"):
             response = self.send("PUT", target, headers, self.body(key, new_name))
         elif operation == "patch":
@@ -186,7 +184,7 @@ class Torture:
         self.settle(container, key, name, operation, response, sent, time.time(), new_name)
 
     def send(self, verb, target, headers, body=None):
-        return self.connection.request(verb, "/" + target, "docs", target, headers, json.dumps(body).encode() if body else b"")
+        return self.connection.request(verb, f"/{target}", body, headers)
 
     def settle(self, container, key, name, operation, response, sent, received, new_name):
         """The outcome must be the one that the model has, or one of two in the second of an expiry."""
@@ -217,7 +215,7 @@ class Torture:
         if status in (200, 201, 204):
             range_id, lsn = token_of(response)
             container.took(range_id, lsn, [key])
-            self.apply(container, key, document, lsn, 0, None if status == 204 else response.json())
+            self.apply(container, key, document, lsn, 0, None if status == 204 else response.json)
 
     def presence(self, container, key, name, sent, received):
         """True, False, or None within the second of its expiry."""
@@ -254,12 +252,12 @@ class Torture:
             operations.append(operation)
             plan.append((kind, name))
         sent = time.time()
-        response = self.connection.post("docs", container.link, json.dumps(operations).encode(), key_header(key) | {
+        response = self.connection.post(f"/{container.link}/docs", operations, key_header(key) | {
             "x-ms-cosmos-is-batch-request": "True", "x-ms-cosmos-batch-atomic": "True"})
         self.settle_batch(container, key, plan, response, sent, time.time())
 
     def settle_batch(self, container, key, plan, response, sent, received):
-        results = self.expect(response, 200, 207).json()
+        results = self.expect(response, 200, 207).json
         if response.status == 207:
             return self.judge_failed_batch(container, key, plan, results, sent, received)
         range_id, lsn = token_of(response)
@@ -292,13 +290,12 @@ class Torture:
 
     def delete_key(self, container, key):
         sent = time.time()
-        response = self.connection.request("POST", f"/{container.link}/operations/partitionkeydelete", "colls", container.link,
-                                           key_header(key))
+        response = self.connection.post(f"/{container.link}/operations/partitionkeydelete", None, key_header(key))
         self.expect(response, 200)
         received = time.time()
         # What it took is not told; the container is read until it is done, and the LSNs come from the history.
-        orrery_process.wait_until(lambda: self.connection.feed("docs", container.link, key_header(key)).json()["_count"] == 0,
-                                  20, f"{container.name}: the delete of key {key!r}")
+        wait_until(lambda: self.connection.get(f"/{container.link}/docs", key_header(key)).json["_count"] == 0,
+                   20, f"{container.name}: the delete of key {key!r}")
         here = [document for document in container.documents.values() if document.key == key]
         alive = [document for document in here if not document.definitely_dead(sent)]
         if not container.has_history or not alive:
@@ -310,9 +307,9 @@ class Torture:
     def learn_key_delete(self, container, key, here, received):
         """Takes LSN and order of the deletes from the feed; each document has exactly one, of either kind."""
         after = container.last_lsn[key]
-        page = self.expect(self.connection.feed("docs", container.link, ALL_VERSIONS | key_header(key) | {
+        page = self.expect(self.connection.get(f"/{container.link}/docs", ALL_VERSIONS | key_header(key) | {
             "If-None-Match": f'"{after}"', "x-ms-max-item-count": "-1"}), 200, 304)
-        entries = [entry_of(item)[1] for item in page.json()["Documents"]] if page.status == 200 else []
+        entries = [entry_of(item)[1] for item in page.json["Documents"]] if page.status == 200 else []
         for place, entry in enumerate(entries):
             if entry.expired and (trouble := container.learn_purge(key, entry, place)):
                 raise Violation(f"{container.name}: {entry} of {key!r}: {trouble}")
@@ -362,7 +359,7 @@ class Torture:
         if change is None:
             return
         if must_end:
-            change.join(timeout=orrery_process.ANSWER_SECONDS_MAX)
+            change.join(timeout=wire.ANSWER_SECONDS_MAX)
         if change.is_alive():
             if must_end:
                 raise Violation(f"{change.operation} {change.body} does not end")
@@ -382,7 +379,7 @@ class Torture:
     def restart(self):
         if self.chance.random() < 0.4:
             self.count("stop")
-            if self.server.stop() != 0:
+            if self.server.terminate() != 0:
                 raise Violation(f"SIGTERM: exit status {self.server.process.returncode}")
         elif self.chance.random() < 0.5:
             self.count("kill")
@@ -409,9 +406,9 @@ class Torture:
         sent, answer = time.time(), None
         killer.start()
         try:
-            answer = self.connection.post("docs", container.link, json.dumps(operations).encode(), key_header(key) | {
+            answer = self.connection.post(f"/{container.link}/docs", operations, key_header(key) | {
                 "x-ms-cosmos-is-batch-request": "True", "x-ms-cosmos-batch-atomic": "True"})
-        except orrery_process.NoAnswer:
+        except wire.NoAnswer:
             pass
         killer.join()
         if answer is not None:
@@ -426,18 +423,18 @@ class Torture:
 
     def settle_doubt(self, container, key, bodies, sent):
         found = [self.send("GET", f"{container.link}/docs/{body['id']}", key_header(key)) for body in bodies]
-        happened = [response.status == 200 and response.json()["n"] == body["n"] for response, body in zip(found, bodies)]
+        happened = [response.status == 200 and response.json["n"] == body["n"] for response, body in zip(found, bodies)]
         if len(set(happened)) != 1:
             raise Violation(f"{container.name}: half of a transaction: {bodies} {[str(each) for each in found]}")
         if not happened[0]:
             return
         self.count("doubts that had happened")
-        range_id, lsn = token_of(found[0])[0], int(found[0].headers["x-ms-item-lsn"])
+        range_id, lsn = token_of(found[0])[0], int(found[0]["x-ms-item-lsn"])
         container.took(range_id, lsn, [key])
         for place, (body, response) in enumerate(zip(bodies, found)):
-            if int(response.headers["x-ms-item-lsn"]) != lsn:
+            if int(response["x-ms-item-lsn"]) != lsn:
                 raise Violation(f"{container.name}: one transaction, two LSNs: {response.headers}")
-            result = response.json()
+            result = response.json
             document = container.find(key, body["id"])
             if document is not None and document.rid != result["_rid"]:
                 container.expire(document)
@@ -477,13 +474,13 @@ class Torture:
             Follower("a late reader", self.containers[1], True).drain(self.connection, -1, self.refresh)
             return not self.containers[1].unseen_purges
 
-        orrery_process.wait_until(is_purged, PURGE_SECONDS_MAX, f"purges of {self.containers[1].unseen_purges}", pause=0.2)
+        wait_until(is_purged, PURGE_SECONDS_MAX, f"purges of {self.containers[1].unseen_purges}", pause=0.2)
         for container in self.containers:
             self.followers.append(Follower(f"a late follower of {container.name}", container, False))
         for follower in self.followers:
             follower.drain(self.connection, self.chance.choice([1, 3, 20, None, -1]), self.refresh)
             follower.judge_end()
-        if self.server.stop() != 0:
+        if self.server.terminate() != 0:
             raise Violation(f"SIGTERM: exit status {self.server.process.returncode}")
 
 

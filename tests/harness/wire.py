@@ -1,13 +1,19 @@
 """A small HTTP client that speaks the wire protocol and hides nothing of it.
 
 Requests are built byte by byte over a socket, so that a test decides on the spelling of a path, on each
-header and on what is signed; responses keep header names as they came. `Client.request` signs by itself
-unless told otherwise, and notes every breach of the rules that hold for all responses (`Client.breaches`),
-which the `client` fixture asserts to be none at the end of each test.
+header and on what is signed; responses keep header names as they came. There is one client with two manners:
+
+    wire.Client(endpoint)     notes every breach of the rules that hold for all responses (`Client.breaches`), which
+                              the `client` fixture asserts to be none at the end of each test, and sends a request
+                              again whose kept-alive connection the server has closed
+    wire.connect(port)        for judges of outcomes: sends each request once, checks nothing. Without an answer it
+                              raises NoAnswer, which says whether the request may have been executed
+
+Both sign by themselves unless told otherwise. `Connection` is the socket below, for requests that come in pieces.
 """
 import base64
 import email.utils
-import hashlib
+import functools
 import hmac
 import json
 import re
@@ -18,11 +24,13 @@ import time
 import urllib.parse
 import uuid
 
+from . import retries
+
 WELL_KNOWN_KEY = "C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw=="
 NEWEST = "2020-07-15"  # what JS4, P4 and NET send
 OLDEST = "2017-11-15"  # what DD sends
 GUID = re.compile(r"^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$")
-TIMEOUT = 30.0
+ANSWER_SECONDS_MAX = 30.0
 
 KEY = "x-ms-documentdb-partitionkey"
 RANGE_ID = "x-ms-documentdb-partitionkeyrangeid"
@@ -31,6 +39,7 @@ CONTINUATION = "x-ms-continuation"
 MAX_ITEMS = "x-ms-max-item-count"
 UPSERT = {"x-ms-documentdb-is-upsert": "true"}
 INCREMENTAL = {"A-IM": "Incremental Feed"}
+USUAL_HEADERS = {"host", "x-ms-version", "x-ms-date", "authorization", "content-type", "content-length"}
 QUERY = {"content-type": "application/query+json", "x-ms-documentdb-isquery": "true",
          "x-ms-documentdb-query-enablecrosspartition": "true"}
 
@@ -58,16 +67,38 @@ def to_bytes(body):
 
 
 def http_date(offset_seconds=0):
-    return email.utils.formatdate(time.time() + offset_seconds, usegmt=True)
+    return date_of_second(int(time.time() + offset_seconds))
+
+
+# Those who sign thousands of requests a second would spend much of it on the two.
+@functools.lru_cache(maxsize=64)
+def date_of_second(second):
+    return email.utils.formatdate(second, usegmt=True)
+
+
+@functools.lru_cache(maxsize=64)
+def key_bytes(key):
+    return base64.b64decode(key)
 
 
 def sign(key, verb, resource_type, link, x_ms_date, date_line=""):
     text = f"{verb.lower()}\n{resource_type.lower()}\n{link}\n{x_ms_date.lower()}\n{date_line.lower()}\n"
-    return base64.b64encode(hmac.new(base64.b64decode(key), text.encode(), hashlib.sha256).digest()).decode()
+    return base64.b64encode(hmac.digest(key_bytes(key), text.encode(), "sha256")).decode()
 
 
 def authorization(signature):
     return urllib.parse.quote(f"type=master&ver=1.0&sig={signature}", safe="")
+
+
+def unversioned(token):
+    """A session token with -1 as its version, which otherwise names the container and the life of the store."""
+    return re.sub(r":\d+#", ":-1#", token)
+
+
+def metric(client, name):
+    """One number of /_metrics."""
+    text = client.get("/_metrics", signed=False).expect(200).body.decode()
+    return float(re.search(rf"^{re.escape(name)} (\S+)$", text, re.MULTILINE)[1])
 
 
 def rid_bytes(rid):
@@ -122,6 +153,9 @@ class Response:
     def __repr__(self):
         lines = "".join(f"\n  {name}: {value}" for name, value in self.headers)
         return f"HTTP {self.status}{lines}\n\n{self.body[:2000]!r}"
+
+    def __str__(self):
+        return f"{self.status} {self.body[:300].decode('utf-8', 'replace')}"
 
     @property
     def json(self):
@@ -195,8 +229,18 @@ class Response:
 
 # ── Connections ─────────────────────────────────────────────────────────────────────────────────────
 
-class Closed(Exception):
+class Closed(ConnectionError):
     """The server closed the connection where a response was expected."""
+
+
+class NoAnswer(Exception):
+    """The connection ended before the answer was there. The request may have been executed or not, unless `sent` is
+    false: then it was not. `is_closed`: by the server, and not given up by the client."""
+
+    def __init__(self, error, sent):
+        super().__init__(f"{type(error).__name__}: {error} ({'sent' if sent else 'not sent'})")
+        self.sent = sent
+        self.is_closed = isinstance(error, (Closed, BrokenPipeError, ConnectionResetError))
 
 
 class Endpoint:
@@ -220,7 +264,7 @@ class Endpoint:
 class Connection:
     """One socket. What is sent is up to the caller."""
 
-    def __init__(self, endpoint, tls=None, timeout=TIMEOUT):
+    def __init__(self, endpoint, tls=None, timeout=ANSWER_SECONDS_MAX):
         self.socket = socket.create_connection((endpoint.host, endpoint.port), timeout)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.is_tls = endpoint.scheme == "https"
@@ -271,11 +315,38 @@ class Connection:
         response = Response(status, headers, b"", verb)
         if verb != "HEAD" and status >= 200 and status not in (204, 304):
             assert response["content-length"] is not None, f"no content-length: {response!r}"
-            length = int(response["content-length"])
-            while len(self.buffer) < length:
-                self.fill()
-            response.body, self.buffer = self.buffer[:length], self.buffer[length:]
+            response.body = self.take(int(response["content-length"]))
         return response
+
+    def take(self, length):
+        """The next bytes, so many. Large bodies are put together once."""
+        pieces, have = [], 0
+        while have + len(self.buffer) < length:
+            have += len(self.buffer)
+            pieces.append(self.buffer)
+            self.buffer = b""
+            self.fill()
+        pieces.append(self.buffer[:length - have])
+        self.buffer = self.buffer[length - have:]
+        return b"".join(pieces)
+
+    def is_stale(self):
+        """Whether the server has closed the connection while it was idle, as far as one can know."""
+        poll = select.poll()  # unlike select() it knows sockets beyond number 1023
+        poll.register(self.socket, select.POLLIN)
+        if not poll.poll(0):
+            return False
+        timeout = self.socket.gettimeout()
+        self.socket.setblocking(False)  # TLS has messages of its own, after which there is nothing to read
+        try:
+            self.fill()
+        except (BlockingIOError, ssl.SSLWantReadError):
+            pass
+        except OSError:
+            return True
+        finally:
+            self.socket.settimeout(timeout)
+        return False
 
     def is_closed_by_server(self):
         """Waits for the end of the stream; False when the server says anything more instead."""
@@ -300,11 +371,22 @@ def any_certificate(minimum=None, maximum=None, ciphers=None):
 
 # ── The client ──────────────────────────────────────────────────────────────────────────────────────
 
-class Client:
-    """Signs and sends requests over one kept-alive connection, and deletes the databases it made."""
+def connect(port, key=WELL_KNOWN_KEY, **settings):
+    """A client of the server on this port of loopback that sends each request once and notes no breaches."""
+    return Client(Endpoint(f"http://127.0.0.1:{port}/", key), notes_breaches=False, resends=False, **settings)
 
-    def __init__(self, endpoint, version=NEWEST):
+
+class Client:
+    """Signs and sends requests over one kept-alive connection, and deletes the databases it made. Not thread-safe.
+
+    notes_breaches   of the rules for all responses, in `breaches`
+    resends          a request that found its kept-alive connection closed by the server
+    seconds_max      for each answer
+    """
+
+    def __init__(self, endpoint, version=NEWEST, *, notes_breaches=True, resends=True, seconds_max=ANSWER_SECONDS_MAX):
         self.endpoint, self.version = endpoint, version
+        self.notes_breaches, self.resends, self.seconds_max = notes_breaches, resends, seconds_max
         self.connection, self.breaches, self.databases = None, [], []
 
     def __enter__(self):
@@ -313,9 +395,10 @@ class Client:
     def __exit__(self, *_):
         for path in self.databases:
             self.request("DELETE", path)
-        self.disconnect()
+        self.close()
 
-    def disconnect(self):
+    def close(self):
+        """The next request opens another connection."""
         if self.connection:
             self.connection.close()
         self.connection = None
@@ -336,33 +419,47 @@ class Client:
         if body or verb in ("POST", "PUT", "PATCH"):
             fields["content-length"] = len(body)
         for name, value in (headers or {}).items():
-            fields = {known: old for known, old in fields.items() if known.lower() != name.lower()}
+            if name.lower() in USUAL_HEADERS:
+                fields = {known: old for known, old in fields.items() if known.lower() != name.lower()}
             if value is not None:
                 fields[name] = value
         head = f"{verb} {target} HTTP/1.1\r\n" + "".join(f"{n}: {v}\r\n" for n, v in fields.items())
         return head.encode() + b"\r\n" + body
 
     def request(self, verb, target, body=None, headers=None, **options):
-        data = self.build(verb, target, body, headers, **options)
-        is_reused = self.connection is not None
-        try:
-            response = self.exchange(data, verb)
-        except (Closed, BrokenPipeError, ConnectionResetError):
-            self.disconnect()
-            if not is_reused:
-                raise
-            response = self.exchange(data, verb)  # a kept-alive connection may be closed while idle
-        if response["connection"] == "close":
-            self.disconnect()
-        if not target.startswith("/_"):
+        response = self.exchange(self.build(verb, target, body, headers, **options), verb)
+        if self.notes_breaches and not target.startswith("/_"):
             self.breaches += [f"{verb} {target}: {breach}" for breach in response.breaches()]
         return response
 
-    def exchange(self, data, verb):
-        if self.connection is None:
-            self.connection = Connection(self.endpoint)
-        self.connection.send(data)
-        return self.connection.receive(verb)
+    def exchange(self, data, verb="GET"):
+        """Sends the bytes of a request; its answer, or NoAnswer."""
+        if self.connection is not None and self.connection.is_stale():
+            self.close()
+        is_reused = self.connection is not None
+        try:
+            return self.exchange_once(data, verb)
+        except NoAnswer as failure:
+            if not (self.resends and is_reused and failure.is_closed):
+                raise
+            # The server has closed the idle connection while the request was on its way.
+            retries.report(f"{verb} over a kept-alive connection", failure)
+            return self.exchange_once(data, verb)
+
+    def exchange_once(self, data, verb):
+        sent = False
+        try:
+            if self.connection is None:
+                self.connection = Connection(self.endpoint, timeout=self.seconds_max)
+            sent = True
+            self.connection.send(data)
+            response = self.connection.receive(verb)
+        except (OSError, ValueError) as error:
+            self.close()
+            raise NoAnswer(error, sent) from error
+        if response["connection"] == "close":
+            self.close()
+        return response
 
     def get(self, target, headers=None, **options):
         return self.request("GET", target, None, headers, **options)
@@ -386,6 +483,19 @@ class Client:
                 return
             headers[CONTINUATION] = page[CONTINUATION]
         raise AssertionError(f"{target}: still not at the end after {pages_max} pages")
+
+    def all_of(self, target, member, headers=None):
+        """Every resource of a feed, and the pages' responses. A page that is not a 200 ends it; it is then the last of
+        the responses."""
+        resources, pages, headers = [], [], {MAX_ITEMS: -1} | (headers or {})
+        while True:
+            pages.append(self.get(target, headers))
+            if pages[-1].status != 200:
+                return resources, pages
+            resources += pages[-1].json[member]
+            if pages[-1][CONTINUATION] is None:
+                return resources, pages
+            headers[CONTINUATION] = pages[-1][CONTINUATION]
 
     def create_database(self, name=None, headers=None, **options):
         response = self.post("/dbs", {"id": name or unique()}, headers, **options).expect(201)
@@ -485,20 +595,3 @@ class Container(Resource):
     def delete_key(self, key, headers=None, **options):
         return self.client.post(f"{self.path}/operations/partitionkeydelete", None,
                                 key_header(key) | (headers or {}), **options)
-
-
-# ── Waiting ─────────────────────────────────────────────────────────────────────────────────────────
-
-def unversioned(token):
-    """A session token with -1 as its version, which otherwise names the container and the life of the store."""
-    return re.sub(r":\d+#", ":-1#", token)
-
-
-def wait_until(condition, seconds=10.0, what="the condition"):
-    """Polls; returns what the condition returned as soon as that is true."""
-    deadline = time.monotonic() + seconds
-    while True:
-        if value := condition():
-            return value
-        assert time.monotonic() < deadline, f"{what} did not hold within {seconds} s"
-        select.select([], [], [], 0.01)

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import pathlib
 import pwd
 import re
 import shutil
@@ -14,10 +15,11 @@ import sys
 import tempfile
 import time
 
-ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-sys.path.insert(0, os.path.join(ROOT, "tests", "fault"))
-
-import orrery_process  # noqa: E402
+ROOT = str(pathlib.Path(__file__).resolve().parents[1])
+sys.path.insert(0, os.path.join(ROOT, "tests"))
+from harness import proc, wire  # noqa: E402
+from harness.server import Server  # noqa: E402
+from harness.waiting import wait_until  # noqa: E402
 
 DATABASE, CONTAINER = "bench", "docs"
 POSTGRES_BIN = "/usr/lib/postgresql/15/bin"
@@ -60,8 +62,7 @@ def thread_count(pid):
 
 
 def resident_mb(pid):
-    with open(f"/proc/{pid}/status", encoding="ascii") as file:
-        return int(re.search(r"VmRSS:\s+(\d+) kB", file.read()).group(1)) / 1024
+    return proc.resident_bytes(pid) / (1 << 20)
 
 
 def run_json(*command):
@@ -104,23 +105,19 @@ class Harness:
     @contextlib.contextmanager
     def server(self, data_dir, *arguments):
         """A ready server on data_dir, stopped in good order at the end."""
-        server = orrery_process.Server(self.arguments.binary, data_dir, self.log,
-                                       arguments=arguments)
-        with server:
+        with Server(*arguments, data_dir=data_dir, log_path=self.log, binary=self.arguments.binary) as server:
             server.start()
             yield server
-            status = server.stop()
-            if status != 0:
-                raise RuntimeError(f"the server ended with status {status}\n{server.log_tail()}")
+            server.stop()
 
     def make_container(self, server, name=CONTAINER):
-        connection = orrery_process.Connection(server.port)
-        made = connection.post("dbs", "", json.dumps({"id": DATABASE}).encode())
+        connection = wire.connect(server.port)
+        made = connection.post("/dbs", {"id": DATABASE})
         if made.status not in (201, 409):
             raise RuntimeError(f"create database: {made}")
-        made = connection.post("colls", f"dbs/{DATABASE}", json.dumps({
+        made = connection.post(f"/dbs/{DATABASE}/colls", {
             "id": name, "partitionKey": {"paths": ["/pk"], "kind": "Hash", "version": 2},
-        }).encode(), {"x-ms-offer-throughput": "400"})
+        }, {"x-ms-offer-throughput": "400"})
         if made.status != 201:
             raise RuntimeError(f"create container: {made}")
         connection.close()
@@ -200,7 +197,7 @@ class Postgres:
                 [f"{POSTGRES_BIN}/postgres", "-D", data_dir, "-k", self.sockets, *words],
                 cwd=self.directory, stdout=log, stderr=log, **self.identity)
         try:
-            orrery_process.wait_until(self.answers, 30, "PostgreSQL answers", pause=0.1)
+            wait_until(self.answers, 30, "PostgreSQL answers", pause=0.1)
             self.sql("CREATE TABLE docs (id bigserial PRIMARY KEY, body jsonb NOT NULL)")
         except BaseException:
             self.__exit__()
@@ -227,8 +224,7 @@ class Postgres:
             return
         self.sql(f"ALTER SYSTEM SET output_plugin_libraries = '{library}'")
         self.sql("SELECT pg_reload_conf()")
-        orrery_process.wait_until(lambda: library in self.sql(shown), 10,
-                                  f"PostgreSQL allows {library}", pause=0.1)
+        wait_until(lambda: library in self.sql(shown), 10, f"PostgreSQL allows {library}", pause=0.1)
 
     def insert(self, clients, seconds):
         """Single-row inserts of documents with so many clients; rows per second."""
