@@ -3,8 +3,8 @@
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { after, before, it } from "node:test";
+import { Rest } from "../harness/rest.mjs";
 import { launch, open, signIn } from "./browser.mjs";
-import { Rest } from "./rest.mjs";
 
 export const KEY = process.env.ORRERY_KEY;
 export const ENDPOINT = process.env.ORRERY_ENDPOINT_HTTP;

@@ -1,9 +1,10 @@
 // What tests of @azure/cosmos share: the server that with_server.py has started, and requests of Orrery's own.
 
 import assert from "node:assert/strict";
-import { createHmac, randomUUID } from "node:crypto";
+import { randomUUID } from "node:crypto";
 import { after, before } from "node:test";
 import { CosmosClient } from "@azure/cosmos";
+import { Rest } from "../harness/rest.mjs";
 
 /** A variable of the environment that has to be there. */
 export function required(name) {
@@ -17,18 +18,8 @@ export const ENDPOINT = required("ORRERY_ENDPOINT_HTTP");
 /** Splits or merges ranges, which no client has a method for. */
 export async function operate(container, operation, body) {
   const link = `dbs/${container.database.id}/colls/${container.id}`;
-  const date = new Date().toUTCString();
-  const text = `post\ncolls\n${link}\n${date.toLowerCase()}\n\n`;
-  const signature = createHmac("sha256", Buffer.from(KEY, "base64")).update(text).digest("base64");
-  const response = await fetch(`${ENDPOINT}${link}/operations/${operation}`, {
-    method: "POST",
-    headers: {
-      authorization: encodeURIComponent(`type=master&ver=1.0&sig=${signature}`),
-      "x-ms-date": date,
-      "x-ms-version": "2020-07-15",
-      "content-type": "application/json",
-    },
-    body: JSON.stringify(body),
+  const response = await new Rest(ENDPOINT, KEY).request("POST", `${link}/operations/${operation}`, {
+    body, headers: { "content-type": "application/json" },
   });
   assert.equal(response.status, 200, await response.clone().text());
   return (await response.json()).PartitionKeyRanges;

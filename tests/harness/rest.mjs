@@ -1,4 +1,7 @@
-// "Another client": the REST API from Node, signed, independent of the explorer's own code.
+// The signed client of tests in Node: the REST API, independent of the explorer's own code and of all SDKs.
+//
+//   const rest = new Rest(endpoint, key);
+//   await rest.split(database, container, "0");
 
 import { createHmac } from "node:crypto";
 
@@ -14,7 +17,18 @@ export class Rest {
     this.key = Buffer.from(key, "base64");
   }
 
-  async send(verb, path, { headers = {}, body } = {}) {
+  /** The text of the answer; an Error with its `status` from 400 on. */
+  async send(verb, path, options) {
+    const response = await this.request(verb, path, options);
+    const text = await response.text();
+    if (response.status >= 400) {
+      throw Object.assign(new Error(`${verb} ${path}: ${response.status} ${text}`), { status: response.status });
+    }
+    return text;
+  }
+
+  /** The answer as it came. */
+  request(verb, path, { headers = {}, body } = {}) {
     const segments = path.split("/").filter(Boolean);
     const signed = segments.at(-2) === "operations" ? segments.slice(0, -2) : segments;
     const isList = signed.length % 2 === 1;
@@ -23,7 +37,7 @@ export class Rest {
     const date = new Date().toUTCString();
     const payload = `${verb.toLowerCase()}\n${type}\n${link}\n${date.toLowerCase()}\n\n`;
     const signature = createHmac("sha256", this.key).update(payload).digest("base64");
-    const response = await fetch(new URL(segments.map(encodeURIComponent).join("/"), this.endpoint), {
+    return fetch(new URL(segments.map(encodeURIComponent).join("/"), this.endpoint), {
       method: verb,
       body: body === undefined ? undefined : typeof body === "string" ? body : JSON.stringify(body),
       headers: {
@@ -31,11 +45,6 @@ export class Rest {
         authorization: encodeURIComponent(`type=master&ver=1.0&sig=${signature}`), ...headers,
       },
     });
-    const text = await response.text();
-    if (response.status >= 400) {
-      throw Object.assign(new Error(`${verb} ${path}: ${response.status} ${text}`), { status: response.status });
-    }
-    return text;
   }
 
   database(id) {
