@@ -26,7 +26,7 @@ import traceback
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import checks  # noqa: E402
 import processes  # noqa: E402
-from harness import server as launcher, wire  # noqa: E402
+from harness import seeds, server as launcher, wire  # noqa: E402
 from harness.waiting import TimedOut, wait_until  # noqa: E402
 
 Timing = collections.namedtuple("Timing", "renew_ms acquire_ms expiration_ms page_size work_ms")
@@ -57,8 +57,7 @@ def parse_arguments():
     parser.add_argument("--work-dir", default=None, help="kept when something fails")
     parser.add_argument("--keep", action="store_true", help="keep records and logs in any case")
     arguments = parser.parse_args()
-    if arguments.seed is None:
-        arguments.seed = random.SystemRandom().randrange(1 << 32)
+    arguments.seed = seeds.seed(arguments.seed)
     return arguments
 
 
@@ -334,7 +333,6 @@ class Chaos:
 
 def main():
     arguments = parse_arguments()
-    print(f"chaos: seed {arguments.seed}, {arguments.duration:.0f} s", flush=True)
     work_dir = tempfile.mkdtemp(prefix="orrery-chaos-", dir=arguments.work_dir)
     chaos = Chaos(arguments, work_dir)
     try:

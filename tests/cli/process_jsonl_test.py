@@ -2,15 +2,14 @@
 
 import collections
 import json
-import os
 import random
 import signal
 import unittest
 
 import commands
 from commands import MANY_RANGES, wait_until
+from harness import seeds
 
-SEED = int(os.environ.get("ORRERY_SEED", "0")) or random.SystemRandom().randrange(1, 1 << 32)
 KILLS = 12
 
 
@@ -45,8 +44,8 @@ class JsonlTest(commands.CommandLineTest):
         self.assertEqual(self.status(container)["leases"][0]["pendingDocuments"], 0)
 
     def test_killed_again_and_again_each_change_is_there_once(self):
-        print(f"seed {SEED} (ORRERY_SEED replays the choices)")
-        chance = random.Random(SEED)
+        seed = seeds.seed()
+        chance = random.Random(seed)
         container = self.container(headers=MANY_RANGES)
         # Not in files: one who sleeps in the middle of writing there holds up all others.
         commands.Container(self.connection, self.database, "leases", "/id", defaultTtl=-1)
@@ -63,7 +62,7 @@ class JsonlTest(commands.CommandLineTest):
             for name in names:
                 written.add((name, container.write(name)["_etag"]))
             goal = len(self.rows()) + chance.randrange(1, 20)
-            wait_until(lambda: len(self.rows()) >= goal, f"some progress, seed {SEED}")
+            wait_until(lambda: len(self.rows()) >= goal, f"some progress, seed {seed}")
             running[1].kill()
             if asleep:
                 asleep.process.send_signal(signal.SIGCONT)
@@ -74,8 +73,8 @@ class JsonlTest(commands.CommandLineTest):
         done = self.process(container, *place, "--jsonl", self.path("files"))
         self.assertEqual(done.returncode, 0, done.stderr)
         counts = collections.Counter(self.rows())
-        self.assertEqual({row for row, count in counts.items() if count > 1}, set(), SEED)
-        self.assertEqual(set(counts), written, SEED)
+        self.assertEqual({row for row, count in counts.items() if count > 1}, set(), seed)
+        self.assertEqual(set(counts), written, seed)
 
     def test_a_stop_leaves_only_whole_files(self):
         container = self.container()

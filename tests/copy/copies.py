@@ -1,7 +1,6 @@
 """What the tests of `orrery copy` share: a server, containers, and the command. Standard library only."""
 
 import json
-import os
 import pathlib
 import random
 import shutil
@@ -13,12 +12,12 @@ import threading
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from harness import program, wire  # noqa: E402
+from harness import program, seeds, wire  # noqa: E402
 from harness.server import BINARY, Server  # noqa: E402
 from harness.waiting import wait_until  # noqa: E402
 from harness.wire import KEY  # noqa: E402
 
-SEED = int(os.environ.get("COPY_TEST_SEED", random.SystemRandom().randrange(1 << 32)))
+SEED = seeds.seed()
 SYSTEM = ("_rid", "_self", "_etag", "_ts", "_attachments", "_lsn")
 TWO_RANGES = 11_000  # RU/s with which a container is made of so many
 COMMAND_SECONDS_MAX = 120
@@ -164,7 +163,6 @@ class Copy:
 class CopyTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        print(f"COPY_TEST_SEED={SEED}", flush=True)
         cls.directory = pathlib.Path(tempfile.mkdtemp(prefix="orrery-copy-"))
         cls.server = Server("--durability", "relaxed", data_dir=cls.directory / "data", log_path=cls.directory / "log")
         cls.server.start()

@@ -5,7 +5,7 @@ import sys
 import threading
 
 from example_runs import Program, connect, documents_of, make_container, own_properties, run, run_tests
-from harness import wire
+from harness import seeds, wire
 
 REGIONS = ("north", "east", "south", "west")
 
@@ -42,8 +42,7 @@ def expect_equal(client, database):
 
 
 def test_is_equal_after_writes_went_on(client, database):
-    seed = random.randrange(2**32)
-    print(f"seed {seed}", flush=True)
+    seed = seeds.seed()
     source = make_container(database, "source", "/pk", ranges=2)
     for n in range(300):
         source.create({"id": f"old-{n}", "pk": f"k{n % 17}", "region": REGIONS[n % 4], "value": n}).expect(201)

@@ -27,7 +27,7 @@ import tempfile
 import traceback
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from harness import server as launcher, wire  # noqa: E402
+from harness import seeds, server as launcher, wire  # noqa: E402
 from harness.waiting import wait_until  # noqa: E402
 from promises import parse_session_token, partition_key_header  # noqa: E402
 
@@ -314,14 +314,12 @@ def parse_arguments():
     parser.add_argument("--rounds", type=int, default=300)
     parser.add_argument("--work-dir", default=None, help="kept when the test fails")
     arguments = parser.parse_args()
-    if arguments.seed is None:
-        arguments.seed = random.SystemRandom().randrange(1 << 32)
+    arguments.seed = seeds.seed(arguments.seed)
     return arguments
 
 
 def main():
     arguments = parse_arguments()
-    print(f"corruption_test: seed {arguments.seed}", flush=True)
     work_dir = tempfile.mkdtemp(prefix="orrery-corruption-", dir=arguments.work_dir)
     try:
         test = CorruptionTest(arguments, work_dir)

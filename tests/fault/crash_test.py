@@ -29,7 +29,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import workload  # noqa: E402
 from fault_disk import FaultDisk  # noqa: E402
 from feeds import Feeds  # noqa: E402
-from harness import server as launcher, wire  # noqa: E402
+from harness import seeds, server as launcher, wire  # noqa: E402
 from promises import Promises  # noqa: E402
 from upkeep import Upkeep  # noqa: E402
 
@@ -50,8 +50,7 @@ def parse_arguments():
     parser.add_argument("--power-loss", action="store_true")
     parser.add_argument("--work-dir", default=None, help="kept when the test fails")
     arguments = parser.parse_args()
-    if arguments.seed is None:
-        arguments.seed = random.SystemRandom().randrange(1 << 32)
+    arguments.seed = seeds.seed(arguments.seed)
     return arguments
 
 
@@ -173,7 +172,6 @@ class CrashTest:
 
 def main():
     arguments = parse_arguments()
-    print(f"crash_test: seed {arguments.seed}", flush=True)
     work_dir = tempfile.mkdtemp(prefix="orrery-crash-", dir=arguments.work_dir)
     test = CrashTest(arguments, work_dir)
     violations = test.promises.violations

@@ -30,7 +30,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import fault_disk  # noqa: E402
 import workload  # noqa: E402
 from fault_disk import FaultDisk  # noqa: E402
-from harness import server as launcher, wire  # noqa: E402
+from harness import seeds, server as launcher, wire  # noqa: E402
 from harness.waiting import wait_until  # noqa: E402
 from promises import Promises, partition_key_header  # noqa: E402
 
@@ -384,9 +384,7 @@ def main():
     parser.add_argument("--only", choices=[*SHIM_TESTS, "tmpfs"])
     parser.add_argument("--work-dir", default=None, help="kept when the test fails")
     arguments = parser.parse_args()
-    if arguments.seed is None:
-        arguments.seed = random.SystemRandom().randrange(1 << 32)
-    print(f"disk_fault_test: seed {arguments.seed}", flush=True)
+    arguments.seed = seeds.seed(arguments.seed)
     passed = True
     for name in [arguments.only] if arguments.only else [*SHIM_TESTS, "tmpfs"]:
         passed = (tmpfs_test(arguments) if name == "tmpfs" else shim_test(name, arguments)) \

@@ -2,6 +2,8 @@
 //
 //   processor_torture [schedules [first seed]]     0 schedules: until something breaks
 //
+// Without a first seed it is ORRERY_SEED, else 1.
+//
 // The exit status is 1 when something broke; the seed that replays it is printed.
 #include <algorithm>
 #include <atomic>
@@ -13,6 +15,7 @@
 #include <vector>
 
 #include "base/diagnostics.h"
+#include "harness/seed.h"
 #include "processor/test_schedule.h"
 
 namespace {
@@ -73,7 +76,8 @@ class Tally {
 
 int main(int argc, char** argv) {
   const std::uint64_t count = argc > 1 ? std::strtoull(argv[1], nullptr, 10) : 0;
-  const std::uint64_t first = argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 1;
+  const std::uint64_t first =
+      argc > 2 ? std::strtoull(argv[2], nullptr, 10) : orrery::test::seed_or(1);
   // A single one is a replay: tell what hosts say.
   orrery::diagnostics::set_level(count == 1 ? orrery::diagnostics::Level::Debug
                                             : orrery::diagnostics::Level::Off);

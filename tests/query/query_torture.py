@@ -21,6 +21,7 @@ import traceback
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import generate  # noqa: E402
+import harness.seeds  # noqa: E402
 import reference  # noqa: E402
 from generate import path_of  # noqa: E402
 from harness import server as launcher, wire  # noqa: E402
@@ -377,14 +378,12 @@ def parse_arguments():
     arguments = parser.parse_args()
     if arguments.seeds is None:
         arguments.seeds = 50 if arguments.seed is None else 1
-    if arguments.seed is None:
-        arguments.seed = random.SystemRandom().randrange(1 << 32)
+    arguments.seed = harness.seeds.seed(arguments.seed)
     return arguments
 
 
 def main():
     arguments = parse_arguments()
-    print(f"seed {arguments.seed}", flush=True)
     server = launcher.started(binary=arguments.binary)
     began = time.monotonic()
     try:

@@ -13,6 +13,7 @@
 #include <set>
 #include <thread>
 
+#include "harness/seed.h"
 #include "orrery/client.h"
 #include "orrery/json.h"
 #include "test_account.h"
@@ -471,9 +472,9 @@ TEST_F(ChangeFeedTest, APositionOutlivesTheServer) {
 /// other at any page: of all versions each is seen once and in the order of its key; of the latest
 /// ones the last of each key, and none twice.
 TEST_F(ChangeFeedTest, NothingIsLostRepeatedOrOutOfOrderWhileRangesChange) {
-  const auto seed = std::random_device{}();
-  SCOPED_TRACE("seed " + std::to_string(seed));
-  std::mt19937 random(seed);
+  const std::uint64_t seed = test::seed();
+  SCOPED_TRACE("ORRERY_SEED=" + std::to_string(seed));
+  std::mt19937 random(static_cast<std::mt19937::result_type>(seed));
   const auto container = make_container_with_history("c", 1);
   constexpr int kWriters = 2;
   constexpr int kKeysEach = 20;

@@ -27,7 +27,7 @@ import traceback
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from feed_model import EPKS, Container, Document, Violation  # noqa: E402
 from feed_readers import ALL_VERSIONS, Follower, WholeFollower, entry_of, probe, token_of  # noqa: E402
-from harness import server as launcher, wire  # noqa: E402
+from harness import seeds, server as launcher, wire  # noqa: E402
 from harness.waiting import wait_until  # noqa: E402
 
 DATABASE = "dbs/torture"
@@ -46,8 +46,6 @@ def parse_arguments():
     parser.add_argument("--seconds", type=float, default=None, help="end the steps after this time, too")
     parser.add_argument("--work-dir", default=None, help="kept when the test fails")
     arguments = parser.parse_args()
-    if arguments.seed is None:
-        arguments.seed = random.SystemRandom().randrange(1 << 32)
     return arguments
 
 
@@ -489,7 +487,6 @@ def key_header(key):
 
 
 def run(arguments, seed, steps):
-    print(f"feed_torture: seed {seed}", flush=True)
     work_dir = tempfile.mkdtemp(prefix="orrery-feed-", dir=arguments.work_dir)
     torture, done, began = Torture(arguments, seed, work_dir), 0, time.monotonic()
     try:
@@ -512,11 +509,11 @@ def run(arguments, seed, steps):
 
 def main():
     arguments = parse_arguments()
+    seed = seeds.seed(arguments.seed)
     if arguments.steps:
-        return 0 if run(arguments, arguments.seed, arguments.steps) else 1
-    seed = arguments.seed
+        return 0 if run(arguments, seed, arguments.steps) else 1
     while run(arguments, seed, ROUND_STEPS):
-        seed = random.Random(seed).randrange(1 << 32)
+        seed = seeds.seed(random.Random(seed).randrange(seeds.SEED_MAX))
     return 1
 
 
