@@ -22,7 +22,9 @@ build: packages
 test: packages npm
 	cmake --preset release $(CMAKE_ARGS) > /dev/null
 	cmake --build build -j $(JOBS)
-	cd build && $(CTEST) -j $(TEST_JOBS) $(if $(ONLY),-R '$(ONLY)')
+	@rm -f build/retries.txt
+	cd build && ORRERY_RETRIES=$(CURDIR)/build/retries.txt $(CTEST) -j $(TEST_JOBS) $(if $(ONLY),-R '$(ONLY)'); \
+	  status=$$?; if [ -s retries.txt ]; then echo "Tried again:"; cat retries.txt; fi; exit $$status
 
 # The unit and contract tests under sanitizers. The symbolizer gives the frames of their reports names.
 SYMBOLIZER := /usr/bin/llvm-symbolizer-19

@@ -26,17 +26,21 @@ def filtered(predicate=None, select=None):
     return {name: urllib.parse.quote(text) for name, text in named.items() if text}
 
 
-class Later(threading.Thread):
-    """Does something in another thread, on a connection of its own, once `begun` requests wait; joined at the end."""
+def wait_for_a_reader(client):
+    wait_until(lambda: wire.metric(client, "orrery_feed_readers_waiting") > 0, 10, "a reader waits")
 
-    def __init__(self, endpoint, action, delay=0.3):
+
+class Later(threading.Thread):
+    """Does something in another thread, on a connection of its own, once a reader waits; joined at the end."""
+
+    def __init__(self, endpoint, action):
         super().__init__()
-        self.endpoint, self.action, self.delay, self.done_at, self.failure = endpoint, action, delay, None, None
+        self.endpoint, self.action, self.done_at, self.failure = endpoint, action, None, None
 
     def run(self):
         try:
             with wire.Client(self.endpoint) as client:
-                threading.Event().wait(self.delay)
+                wait_for_a_reader(client)
                 self.action(client)
                 self.done_at = time.monotonic()
         except Exception as error:
@@ -119,8 +123,8 @@ def test_cf_400_a_waiter_is_told_when_the_server_stops(server):
     container.fill(1)
     with wire.Connection(running.endpoint) as connection:
         connection.send(client.build("GET", container.docs, None, cf.INCREMENTAL | {"If-None-Match": '"2"'} | waiting(50)))
+        wait_for_a_reader(client)
         client.close()
-        threading.Event().wait(0.2)  # so that it waits
         stopper = threading.Thread(target=running.stop)
         stopper.start()
         response, seconds = cf.seconds_of(lambda: connection.receive())

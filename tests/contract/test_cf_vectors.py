@@ -8,7 +8,7 @@ import time
 import pytest
 
 import change_feed as cf
-from harness import wire
+from harness import retries, wire
 from harness.waiting import wait_until
 from harness.wire import KEY, RANGE_ID, SESSION
 
@@ -357,7 +357,7 @@ def test_row_45_writers_at_full_speed_and_readers_that_follow(endpoint, db, thro
     readers = [threading.Thread(target=follow, args=(range_id,)) for range_id in seen]
     for thread in writers + readers:
         thread.start()
-    threading.Event().wait(1.5)
+    time.sleep(1.5)  # of load: the readers follow the writers meanwhile
     done.set()
     for writer in writers:
         writer.join()
@@ -390,14 +390,13 @@ def test_row_46_a_crash_between_two_pages(server, tmp_path):
 def test_row_47_a_waiting_reader_is_answered_within_100_ms(endpoint, container):
     """The best of three tries counts: the machine may be busy, the server may not."""
     make(container, "A")
-    best = None
-    for n in range(3):
+    tries = 3
+    for n in range(tries):
         at, times = cf.position_now(container), {}
 
         def write(number=n):
             with wire.Client(endpoint) as client:
-                client.get("/").expect(200)
-                threading.Event().wait(0.3)
+                wait_until(lambda: wire.metric(client, "orrery_feed_readers_waiting") > 0, 10, "the reader waits")
                 client.post(container.docs, {"id": "B", "pk": "a", "n": number}, {KEY: '["a"]'} | wire.UPSERT).expect((200, 201))
                 times["written"] = time.monotonic()
 
@@ -407,13 +406,11 @@ def test_row_47_a_waiting_reader_is_answered_within_100_ms(endpoint, container):
         answered = time.monotonic()
         writer.join()
         assert cf.items_of(page)[0]["n"] == n
-        best = min(answered - times["written"], best if best is not None else 60)
-    assert best < 0.1
-
-
-def resident_mb(process):
-    with open(f"/proc/{process.pid}/status") as status:
-        return next(int(line.split()[1]) / 1024 for line in status if line.startswith("VmRSS"))
+        took = answered - times["written"]
+        if took < 0.1:
+            break
+        assert n + 1 < tries, f"{took:.3f} s"
+        retries.report("contract test_row_47", f"{took:.3f} s in try {n + 1} of {tries}")
 
 
 def test_row_48_a_thousand_waiters_and_one_write(server):
@@ -422,13 +419,13 @@ def test_row_48_a_thousand_waiters_and_one_write(server):
         container = client.create_database().create_container()
         make(container, "A")
         request = client.build("GET", container.docs, None, cf.INCREMENTAL | {"If-None-Match": '"2"', "Prefer": "wait=50"})
-        before = resident_mb(running.process)
+        before = running.resident_bytes()
         waiters = [wire.Connection(running.endpoint) for _ in range(1000)]
         try:
             for waiter in waiters:
                 waiter.send(request)
             client.get("/").expect(200)
-            during = resident_mb(running.process)
+            during = running.resident_bytes()
             cf.put(container, "B")
             answers = [waiter.receive() for waiter in waiters]
         finally:
@@ -436,4 +433,4 @@ def test_row_48_a_thousand_waiters_and_one_write(server):
                 waiter.close()
         assert {response.status for response in answers} == {200}
         assert {response["etag"] for response in answers} == {'"3"'} and len({response.body for response in answers}) == 1
-        assert during - before < 200, "MB for a thousand connections and waiters"
+        assert during - before < 200 << 20, "for a thousand connections and waiters"

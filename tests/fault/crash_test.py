@@ -148,11 +148,11 @@ class CrashTest:
         database began to be created or deleted."""
         delay = self.random.uniform(0.02, 0.9)
         after_change = self.random.uniform(0, 0.004) if self.random.random() < 0.34 else None
-        threading.Event().wait(delay)
+        time.sleep(delay)
         if after_change is not None:
             catalog_changes.clear()
             if catalog_changes.wait(timeout=1):
-                threading.Event().wait(after_change)
+                time.sleep(after_change)
 
     def cut_power(self, orderly):
         if self.disk is not None and not orderly:
@@ -163,7 +163,7 @@ class CrashTest:
         interrupted = 0
         while self.random.random() < 0.25:
             self.server.spawn()
-            threading.Event().wait(self.random.uniform(0, 0.06))
+            time.sleep(self.random.uniform(0, 0.06))  # some moment of the recovery
             self.server.kill()
             self.cut_power(False)
             interrupted += 1

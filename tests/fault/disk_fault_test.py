@@ -135,7 +135,7 @@ class DiskTest:
         self.must_refuse_since = None
         for number in range(FLICKERS):
             self.disk.set(fault_disk.NONE if number % 2 == 0 else fault)
-            threading.Event().wait(self.random.uniform(0.002, 0.12))
+            time.sleep(self.random.uniform(0.002, 0.12))  # how long the disk stays as it is
 
     def mend_disk(self):
         self.must_refuse_since = None
@@ -231,7 +231,7 @@ def run_with_shim(test, fault):
     for round_number in range(ROUNDS):
         test.write_a_while()
         test.start_writers()
-        threading.Event().wait(test.random.uniform(0, 0.1))
+        time.sleep(test.random.uniform(0, 0.1))  # some moment in the middle of writes
         test.break_disk(fault)
         test.expect_refusals()
         test.flicker_disk(fault)

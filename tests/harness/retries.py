@@ -1,9 +1,9 @@
 """An attempt that is repeated is told: a test that passes at the second try is no test that passes.
 
-    RETRIED abuse query-scan: the p99 of read was too high in measurement 1 of 3
+    RETRIED fault.abuse query-scan: measurement 1 of 3: ['read'] took too long
 
 The line goes to standard output and, since ctest hides the output of tests that pass, is added to the file that
-ORRERY_RETRIES names. CMake names build/retries.txt, which `make test` empties before the tests and prints after them.
+ORRERY_RETRIES names. `make test` names build/retries.txt, and prints it after the tests.
 """
 
 import os

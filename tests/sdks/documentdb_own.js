@@ -22,6 +22,7 @@
 const { fork } = require("node:child_process");
 const fs = require("node:fs");
 const path = require("node:path");
+const { report: reportRetry } = require("../harness/retries.js");
 
 const PACKAGE_TESTS = path.join(path.dirname(require.resolve("documentdb/package.json")), "test");
 const EXPECTED = path.join(__dirname, "documentdb_own_expected.json");
@@ -67,7 +68,7 @@ function runFile(file, onlyList) {
     const title = `${file}: ${test.fullTitle()}`;
     taken.set(title, (taken.get(title) ?? 0) + 1); // Some titles occur twice.
     const key = taken.get(title) === 1 ? title : `${title} (${taken.get(title)})`;
-    tests.set(test, { key, outcome: test.isPending() ? "skipped" : "did not run" });
+    tests.set(test, { key, outcome: test.isPending() ? "skipped" : "did not run", retries: [] });
     if (key in clock) test.retries(CLOCK_RETRIES);
   });
   const report = () => process.send([...tests.values()], () => process.exit(0));
@@ -84,6 +85,9 @@ function runFile(file, onlyList) {
   };
   return mocha
     .run(report)
+    .on("retry", (test, error) =>
+      tests.get(test.retriedTest() ?? test).retries.push(error?.message ?? error?.code),
+    )
     .on("pass", (test) => settle(test, "passed"))
     .on("fail", (test, error) =>
       test.type === "hook" ? lost(test, error) : settle(test, "failed", error),
@@ -133,6 +137,8 @@ function outcomeOf(file, onlyList, verbose) {
       clearTimeout(deadline);
       if (!tests) return reject(new Error(`${file} did not come to an end:\n${output}`));
       if (verbose) console.log(output);
+      for (const { key, retries } of tests)
+        for (const reason of retries) reportRetry(`documentdb's own ${key}`, reason);
       if (!onlyList)
         console.log(
           `${file}: ${tests.filter((test) => test.outcome === "passed").length} of ${tests.length} passed`,
