@@ -10,7 +10,7 @@ import uuid
 
 from harness import wire
 from harness.waiting import wait_until
-from harness.wire import KEY, MAX_ITEMS, RANGE_ID, SESSION
+from harness.wire import MAX_ITEMS, RANGE_ID, SESSION, of_key
 
 INCREMENTAL = {"A-IM": "Incremental feed"}
 FULL_FIDELITY = {"A-IM": "Full-Fidelity Feed"}
@@ -39,10 +39,6 @@ def after(epk):
 
 def of_range(range_id):
     return {RANGE_ID: range_id}
-
-
-def of_key(*components):
-    return {KEY: json.dumps(list(components))}
 
 
 def of_epks(start, end, range_id=None):

@@ -29,7 +29,7 @@ import traceback
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from harness import seeds, server as launcher, wire  # noqa: E402
 from harness.waiting import wait_until  # noqa: E402
-from promises import parse_session_token, partition_key_header  # noqa: E402
+from promises import parse_session_token  # noqa: E402
 
 KEYS = 40
 DOCUMENTS = 600
@@ -79,7 +79,7 @@ class Prepared:
     def put(self, number):
         key = (f"k{number % KEYS}", f"d{number}")
         body = {"id": key[1], "pk": key[0], "number": number, "padding": f"{number} " * (PADDING // 5)}
-        headers = partition_key_header(key[0]) | {"x-ms-documentdb-is-upsert": "True"}
+        headers = wire.of_key(key[0]) | {"x-ms-documentdb-is-upsert": "True"}
         response = self.connection.post(f"/{LINK}/docs", body, headers)
         assert response.status in (200, 201), response
         self.documents[key] = response.json
@@ -87,7 +87,7 @@ class Prepared:
     def delete(self, number):
         key = (f"k{number % KEYS}", f"d{number}")
         link = f"{LINK}/docs/{key[1]}"
-        response = self.connection.delete(f"/{link}", partition_key_header(key[0]))
+        response = self.connection.delete(f"/{link}", wire.of_key(key[0]))
         assert response.status == 204, response
         del self.documents[key]
         self.deleted.add(key)
@@ -240,13 +240,13 @@ class CorruptionTest:
         """None when all are right; what was answered with an error; or the failure."""
         told = None
         for key, document in self.prepared.documents.items():
-            response = connection.get(f"/{LINK}/docs/{key[1]}", partition_key_header(key[0]))
+            response = connection.get(f"/{LINK}/docs/{key[1]}", wire.of_key(key[0]))
             if response.status in (500, 503):
                 told = str(response)
             elif response.status != 200 or response.json != document:
                 return f"FAILED: {key}: acknowledged and now {str(response)[:200]}"
         for key in self.prepared.deleted:
-            response = connection.get(f"/{LINK}/docs/{key[1]}", partition_key_header(key[0]))
+            response = connection.get(f"/{LINK}/docs/{key[1]}", wire.of_key(key[0]))
             if response.status in (500, 503):
                 told = str(response)
             elif response.status != 404:
@@ -294,7 +294,7 @@ class CorruptionTest:
         for number in range(KEYS):
             key = f"k{number}"
             body = {"id": "probe", "pk": key, "number": -1}
-            response = connection.post(f"/{LINK}/docs", body, partition_key_header(key))
+            response = connection.post(f"/{LINK}/docs", body, wire.of_key(key))
             if response.status != 201:
                 return self.told_or_failed(response)
             ((range_id, lsn),) = parse_session_token(response["x-ms-session-token"]).items()

@@ -15,7 +15,6 @@ import tempfile
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from harness import server as launcher, wire  # noqa: E402
 from harness.waiting import wait_until  # noqa: E402
-from promises import partition_key_header  # noqa: E402
 
 LINK = "dbs/shop/colls/orders"
 DOCUMENTS = 200
@@ -38,7 +37,7 @@ class DamageTest:
             shutil.copy(self.path("watermark"), os.path.join(work_dir, "watermark"))
             for number in range(DOCUMENTS):
                 body = {"id": str(number), "pk": "k", "padding": "x" * 300}
-                response = connection.post(f"/{LINK}/docs", body, partition_key_header("k"))
+                response = connection.post(f"/{LINK}/docs", body, wire.of_key("k"))
                 assert response.status == 201, response
             server.kill()
             connection.close()
@@ -116,7 +115,7 @@ class DamageTest:
             left = len(connection.all_of(f"/{LINK}/docs", "Documents")[0])
             for number in range(3):
                 body = {"id": f"new-{number}", "pk": "k"}
-                response = connection.post(f"/{LINK}/docs", body, partition_key_header("k"))
+                response = connection.post(f"/{LINK}/docs", body, wire.of_key("k"))
                 assert response.status == 201, response
             feed = connection.get(f"/{LINK}/docs", wire.INCREMENTAL | {
                 "If-None-Match": f'"{DOCUMENTS + 1}"', wire.RANGE_ID: "0"}).json["Documents"]

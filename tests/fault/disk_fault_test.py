@@ -32,7 +32,7 @@ import workload  # noqa: E402
 from fault_disk import FaultDisk  # noqa: E402
 from harness import seeds, server as launcher, wire  # noqa: E402
 from harness.waiting import wait_until  # noqa: E402
-from promises import Promises, partition_key_header  # noqa: E402
+from promises import Promises  # noqa: E402
 
 WRITERS = 8
 WRITES_PER_PHASE = 400
@@ -170,7 +170,7 @@ class DiskTest:
                 promised = dict(where.container.promised)
             for (pk, document_id), outcome in self.random.sample(
                     sorted(promised.items()), min(40, len(promised))):
-                response = connection.get(f"/{where.link}/docs/{document_id}", partition_key_header(pk))
+                response = connection.get(f"/{where.link}/docs/{document_id}", wire.of_key(pk))
                 if response.status not in (200, 404):
                     self.promises.violate(f"{where.link} {document_id}: a read while writes fail "
                                           f"answers {response}")

@@ -7,7 +7,6 @@ wrote; followers read along and keep every etag they get; a third party splits a
 """
 
 import collections
-import json
 import random
 import threading
 
@@ -55,10 +54,6 @@ class Container:
 
     def commit(self, key, lsn, operations):
         self.log[key] += [Version(lsn, kind, name, stamp) for kind, name, stamp in operations]
-
-
-def key_header(key):
-    return {"x-ms-documentdb-partitionkey": json.dumps([key])}
 
 
 def version_of(item):
@@ -143,7 +138,7 @@ class Feeds:
         before = {name: version.stamp for (other, name), version in container.live().items() if other == key}
         outcomes, lsns = set(), set()
         for name, (kind, stamp) in last.items():
-            response = connection.get(f"/{container.link}/docs/{name}", key_header(key))
+            response = connection.get(f"/{container.link}/docs/{name}", wire.of_key(key))
             found = response.json["stamp"] if response.status == 200 else None
             if found == before.get(name) and not (found is None and kind == "delete"):
                 outcomes.add(False)
@@ -163,7 +158,7 @@ class Feeds:
         if not container.has_history:
             return 0
         after = container.log[key][-1].lsn
-        response = connection.get(f"/{container.link}/docs", ALL_VERSIONS | key_header(key) | {"if-none-match": f'"{after}"'})
+        response = connection.get(f"/{container.link}/docs", ALL_VERSIONS | wire.of_key(key) | {"if-none-match": f'"{after}"'})
         if response.status != 200 or len(response.json["Documents"]) != 1:
             self.violate(f"{container.name} {key!r}: a delete has happened, but its history after {after} is {response}")
             return after + 1
@@ -328,7 +323,7 @@ class Writer(Worker):
         return True
 
     def send(self, key, names, bodies, deletes):
-        link, headers = self.container.link, key_header(key)
+        link, headers = self.container.link, wire.of_key(key)
         if deletes:
             target = f"{link}/docs/{names[0]}"
             return self.connection.delete(f"/{target}", headers)

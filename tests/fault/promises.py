@@ -422,7 +422,7 @@ class Promises:
             listed[key] = document
         keys = sorted({*container.promised, *listed, *where.doubts})
         answers = pool.map(
-            lambda key: point_read(f"{where.link}/docs/{key[1]}", partition_key_header(key[0])),
+            lambda key: point_read(f"{where.link}/docs/{key[1]}", wire.of_key(key[0])),
             keys)
         for key, response in zip(keys, answers):
             self._judge_read(where, key, response)
@@ -436,7 +436,7 @@ class Promises:
         self._check_heads(where, pages)
 
     def _check_by_rid(self, connection, key, document):
-        response = connection.get("/" + document["_self"].rstrip("/"), partition_key_header(key[0]))
+        response = connection.get("/" + document["_self"].rstrip("/"), wire.of_key(key[0]))
         if response.status != 200 or canonical(response.json) != canonical(document):
             self.violate(f"{document['_self']} {key}: read by rid {response}, by name {document}")
 
@@ -510,7 +510,3 @@ class Promises:
         if where.never_deleted and unknown > where.doubts_ever:
             self.violate(f"{where.link}: {unknown} LSNs belong to nothing, only "
                          f"{where.doubts_ever} writes were left open")
-
-
-def partition_key_header(pk):
-    return {"x-ms-documentdb-partitionkey": json.dumps([pk])}

@@ -7,7 +7,7 @@ gone before its time, and none is shown after it.
 
 import time
 
-from feeds import Worker, key_header
+from feeds import Worker
 from harness import wire
 
 DATABASE = "upkeep"
@@ -72,7 +72,7 @@ class Upkeep:
 
     def settle(self, connection, container, name):
         """The acknowledged version, or one that was left open."""
-        response = connection.get(f"/{container.link}/docs/{name}", key_header(key_of(name)))
+        response = connection.get(f"/{container.link}/docs/{name}", wire.of_key(key_of(name)))
         if response.status not in (200, 404):
             return self.violate(f"{container.name} {name}: {response}")
         found = response.json if response.status == 200 else None
@@ -133,7 +133,7 @@ class Writer(Worker):
             return False
         self.count += 1
         name = f"d{self.random.randrange(DOCUMENTS)}"
-        key, link = key_header(key_of(name)), f"{self.container.link}/docs/{name}"
+        key, link = wire.of_key(key_of(name)), f"{self.container.link}/docs/{name}"
         deletes = self.random.random() < 0.15
         body = {"id": name, "pk": key_of(name), "stamp": f"{self.seed}/{self.container.name}/{self.count}",
                 "n": self.random.randrange(VALUES), "m": self.random.random()}

@@ -7,7 +7,6 @@ import threading
 import time
 
 from harness import wire
-from promises import partition_key_header
 
 STABLE_DATABASE = "stable"
 STABLE_CONTAINERS = {"one": 400, "three": 15000, "five": 30000}
@@ -147,7 +146,7 @@ class DocumentWriter(Worker):
     def send(self, where, key, operation, expected, known):
         self.count += 1
         stamp = f"{self.seed}/{self.name}/{self.count}"
-        headers = partition_key_header(key[0])
+        headers = wire.of_key(key[0])
         kind = "delete" if operation == "delete" else "put"
         body = b"" if kind == "delete" else self.body(key, stamp)
         sent_at = time.monotonic()

@@ -546,6 +546,11 @@ def key_header(key):
     return {KEY: key if isinstance(key, str) else json.dumps(key)}
 
 
+def of_key(*components):
+    """The header of a key with these components."""
+    return {KEY: json.dumps(components)}
+
+
 class Container(Resource):
     def __init__(self, client, response, database):
         super().__init__(client, response)

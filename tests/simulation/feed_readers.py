@@ -1,10 +1,10 @@
 """Reads pages of the feed and holds each against the model; followers keep positions as the clients do."""
 
 import collections
-import json
 import time
 
 from feed_model import CLOCK_SLACK, EPKS, Entry, Violation, page_of
+from harness import wire
 
 INCREMENTAL = {"A-IM": "Incremental feed"}
 ALL_VERSIONS = {"A-IM": "Full-Fidelity Feed", "x-ms-cosmos-changefeed-wire-format-version": "2021-09-15"}
@@ -276,7 +276,7 @@ def probe(connection, container, chance, is_changing):
     kind = chance.random()
     if kind < 0.4:
         key = chance.choice(list(EPKS))
-        keys, scope = [key], {"x-ms-documentdb-partitionkey": json.dumps([key])}
+        keys, scope = [key], wire.of_key(key)
         low, high = EPKS[key], EPKS[key] + "00"
     else:
         there = chance.choice(container.ranges)

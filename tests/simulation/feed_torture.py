@@ -13,7 +13,6 @@ on until something breaks, with a new seed after each round.
 """
 
 import argparse
-import json
 import os
 import pathlib
 import random
@@ -166,7 +165,7 @@ class Torture:
         return [{"op": "set", "path": "/n", "value": self.stamp}]
 
     def single(self, container, key, name, operation):
-        target, new_name, headers = f"{container.link}/docs/{name}", name, key_header(key)
+        target, new_name, headers = f"{container.link}/docs/{name}", name, wire.of_key(key)
         if operation == "rename":
             new_name = f"d{self.chance.randrange(NAMES)}"
         sent = time.time()
@@ -250,7 +249,7 @@ class Torture:
             operations.append(operation)
             plan.append((kind, name))
         sent = time.time()
-        response = self.connection.post(f"/{container.link}/docs", operations, key_header(key) | {
+        response = self.connection.post(f"/{container.link}/docs", operations, wire.of_key(key) | {
             "x-ms-cosmos-is-batch-request": "True", "x-ms-cosmos-batch-atomic": "True"})
         self.settle_batch(container, key, plan, response, sent, time.time())
 
@@ -288,11 +287,11 @@ class Torture:
 
     def delete_key(self, container, key):
         sent = time.time()
-        response = self.connection.post(f"/{container.link}/operations/partitionkeydelete", None, key_header(key))
+        response = self.connection.post(f"/{container.link}/operations/partitionkeydelete", None, wire.of_key(key))
         self.expect(response, 200)
         received = time.time()
         # What it took is not told; the container is read until it is done, and the LSNs come from the history.
-        wait_until(lambda: self.connection.get(f"/{container.link}/docs", key_header(key)).json["_count"] == 0,
+        wait_until(lambda: self.connection.get(f"/{container.link}/docs", wire.of_key(key)).json["_count"] == 0,
                    20, f"{container.name}: the delete of key {key!r}")
         here = [document for document in container.documents.values() if document.key == key]
         alive = [document for document in here if not document.definitely_dead(sent)]
@@ -305,7 +304,7 @@ class Torture:
     def learn_key_delete(self, container, key, here, received):
         """Takes LSN and order of the deletes from the feed; each document has exactly one, of either kind."""
         after = container.last_lsn[key]
-        page = self.expect(self.connection.get(f"/{container.link}/docs", ALL_VERSIONS | key_header(key) | {
+        page = self.expect(self.connection.get(f"/{container.link}/docs", ALL_VERSIONS | wire.of_key(key) | {
             "If-None-Match": f'"{after}"', "x-ms-max-item-count": "-1"}), 200, 304)
         entries = [entry_of(item)[1] for item in page.json["Documents"]] if page.status == 200 else []
         for place, entry in enumerate(entries):
@@ -404,7 +403,7 @@ class Torture:
         sent, answer = time.time(), None
         killer.start()
         try:
-            answer = self.connection.post(f"/{container.link}/docs", operations, key_header(key) | {
+            answer = self.connection.post(f"/{container.link}/docs", operations, wire.of_key(key) | {
                 "x-ms-cosmos-is-batch-request": "True", "x-ms-cosmos-batch-atomic": "True"})
         except wire.NoAnswer:
             pass
@@ -420,7 +419,7 @@ class Torture:
         return self.stamp
 
     def settle_doubt(self, container, key, bodies, sent):
-        found = [self.send("GET", f"{container.link}/docs/{body['id']}", key_header(key)) for body in bodies]
+        found = [self.send("GET", f"{container.link}/docs/{body['id']}", wire.of_key(key)) for body in bodies]
         happened = [response.status == 200 and response.json["n"] == body["n"] for response, body in zip(found, bodies)]
         if len(set(happened)) != 1:
             raise Violation(f"{container.name}: half of a transaction: {bodies} {[str(each) for each in found]}")
@@ -480,10 +479,6 @@ class Torture:
             follower.judge_end()
         if self.server.terminate() != 0:
             raise Violation(f"SIGTERM: exit status {self.server.process.returncode}")
-
-
-def key_header(key):
-    return {"x-ms-documentdb-partitionkey": json.dumps([key])}
 
 
 def run(arguments, seed, steps):
