@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What the other tests stand on: a client that knows what it does not know, seeds, and retries that are told."""
+"""The ground of the other tests: a client that tells an unknown outcome from an answer, seeds, and retries that are told."""
 
 import contextlib
 import io
@@ -49,7 +49,7 @@ class Listener:
 
 
 def told(action):
-    """What an action prints, and its value."""
+    """The output of an action, and its value."""
     with contextlib.redirect_stdout(io.StringIO()) as output:
         value = action()
     return output.getvalue(), value

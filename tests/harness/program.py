@@ -88,7 +88,7 @@ class Program:
         self.process.stderr.close()
 
     def report(self):
-        """What it has said last, for the message of a failure."""
+        """Its last lines, for the message of a failure."""
         return "\n".join([f"{self.process.args}: exit code {self.process.poll()}", *self.lines[-50:],
                           *self.errors[-50:]])
 

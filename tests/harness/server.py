@@ -223,7 +223,7 @@ class Server:
             return
         assert self.terminate() == 0, f"the server did not end well: {self.report()}"
 
-    # ── What it says ──────────────────────────────────────────────────────────────────────────
+    # ── Its log ────────────────────────────────────────────────────────────────────────────────
 
     def log(self):
         """All that it has said since it was started last."""
