@@ -50,11 +50,12 @@ add_custom_target(fuzzers)
 add_custom_target(unit_tests)
 
 # orrery_module(NAME DEPS module… LIBS target…)
-# src/NAME/*.cc is the library, *_test.cc its unit tests, each *_fuzz.cc one fuzz target.
+# The .cc files below src/NAME are the library, *_test.cc its unit tests, each *_fuzz.cc one fuzz
+# target.
 function(orrery_module name)
   cmake_parse_arguments(arg "" "" "DEPS;LIBS" ${ARGN})
   set(dir ${PROJECT_SOURCE_DIR}/src/${name})
-  file(GLOB sources CONFIGURE_DEPENDS ${dir}/*.cc)
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${dir}/*.cc)
   set(tests ${sources})
   set(fuzzers ${sources})
   list(FILTER sources EXCLUDE REGEX "(_(test|fuzz)|/main)\\.cc$")

@@ -15,9 +15,9 @@
 #include <vector>
 
 #include "client.h"
-#include "query/access.h"
-#include "query/plan.h"
-#include "query/prepared.h"
+#include "query/plan/access.h"
+#include "query/plan/plan.h"
+#include "query/plan/prepared.h"
 
 namespace {
 

@@ -4,7 +4,7 @@
 #include "api/handlers.h"
 #include "api/reply.h"
 #include "json/document_text.h"
-#include "protocol/headers.h"
+#include "protocol/wire/headers.h"
 
 namespace orrery::api {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "protocol/headers.h"
+#include "protocol/wire/headers.h"
 
 namespace orrery::api {
 

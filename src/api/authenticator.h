@@ -8,7 +8,7 @@
 #include "api/context.h"
 #include "base/clock.h"
 #include "base/result.h"
-#include "protocol/auth_signature.h"
+#include "protocol/auth/auth_signature.h"
 
 namespace orrery::api {
 

@@ -7,9 +7,9 @@
 #include <gtest/gtest.h>
 
 #include "api/test_request.h"
-#include "protocol/headers.h"
-#include "protocol/http_date.h"
-#include "protocol/resource_path.h"
+#include "protocol/wire/headers.h"
+#include "protocol/wire/http_date.h"
+#include "protocol/wire/resource_path.h"
 
 namespace orrery::api {
 namespace {

@@ -16,11 +16,11 @@
 #include "api/patch.h"
 #include "api/reply.h"
 #include "base/async.h"
-#include "protocol/headers.h"
-#include "protocol/hybrid_row.h"
-#include "protocol/resource_body.h"
-#include "protocol/session_token.h"
-#include "protocol/wire_error.h"
+#include "protocol/tokens/session_token.h"
+#include "protocol/wire/headers.h"
+#include "protocol/wire/hybrid_row.h"
+#include "protocol/wire/resource_body.h"
+#include "protocol/wire/wire_error.h"
 
 namespace orrery::api {
 namespace {

@@ -11,10 +11,10 @@
 #include "base/error.h"
 #include "base/result.h"
 #include "catalog/catalog.h"
-#include "partition/transaction.h"
-#include "protocol/batch.h"
-#include "protocol/epk.h"
-#include "protocol/partition_key.h"
+#include "partition/writer/transaction.h"
+#include "protocol/keys/epk.h"
+#include "protocol/keys/partition_key.h"
+#include "protocol/wire/batch.h"
 
 namespace orrery::api {
 

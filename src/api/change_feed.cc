@@ -16,7 +16,7 @@
 #include "api/reply.h"
 #include "feed/container.h"
 #include "feed/reader.h"
-#include "protocol/headers.h"
+#include "protocol/wire/headers.h"
 
 namespace orrery::api {
 namespace {

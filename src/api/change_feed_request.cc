@@ -11,8 +11,8 @@
 #include "api/feed_scope.h"
 #include "api/reply.h"
 #include "base/header_name.h"
-#include "protocol/headers.h"
-#include "protocol/http_date.h"
+#include "protocol/wire/headers.h"
+#include "protocol/wire/http_date.h"
 
 namespace orrery::api {
 namespace {

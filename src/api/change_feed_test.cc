@@ -8,7 +8,7 @@
 
 #include "api/test_request.h"
 #include "api/test_services.h"
-#include "protocol/headers.h"
+#include "protocol/wire/headers.h"
 
 namespace orrery::api {
 namespace {

@@ -6,7 +6,7 @@
 #include "api/reply.h"
 #include "api/resource_list.h"
 #include "api/throughput.h"
-#include "protocol/container_definition.h"
+#include "protocol/container/container_definition.h"
 
 namespace orrery::api::containers {
 namespace {

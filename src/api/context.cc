@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/header_name.h"
-#include "protocol/headers.h"
+#include "protocol/wire/headers.h"
 
 namespace orrery::api {
 

@@ -15,8 +15,8 @@
 #include "base/work_budget.h"
 #include "catalog/resources.h"
 #include "http/message.h"
-#include "protocol/resource_path.h"
-#include "protocol/session_token.h"
+#include "protocol/tokens/session_token.h"
+#include "protocol/wire/resource_path.h"
 
 namespace orrery::api {
 

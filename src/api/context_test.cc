@@ -5,7 +5,7 @@
 
 #include "api/reply.h"
 #include "api/test_request.h"
-#include "protocol/headers.h"
+#include "protocol/wire/headers.h"
 
 namespace orrery::api {
 namespace {

@@ -6,7 +6,7 @@
 #include "api/resource_list.h"
 #include "api/throughput.h"
 #include "json/document_text.h"
-#include "protocol/resource_body.h"
+#include "protocol/wire/resource_body.h"
 
 namespace orrery::api::databases {
 namespace {

@@ -8,7 +8,7 @@
 #include "api/addressing.h"
 #include "base/assert.h"
 #include "base/header_name.h"
-#include "protocol/headers.h"
+#include "protocol/wire/headers.h"
 
 namespace orrery::api {
 namespace {

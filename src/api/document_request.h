@@ -12,9 +12,9 @@
 #include "api/services.h"
 #include "base/result.h"
 #include "json/document_text.h"
-#include "partition/transaction.h"
-#include "protocol/epk.h"
-#include "protocol/partition_key.h"
+#include "partition/writer/transaction.h"
+#include "protocol/keys/epk.h"
+#include "protocol/keys/partition_key.h"
 
 namespace orrery::api {
 

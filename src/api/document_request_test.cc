@@ -8,8 +8,8 @@
 
 #include "api/test_request.h"
 #include "api/test_services.h"
-#include "protocol/headers.h"
-#include "protocol/resource_path.h"
+#include "protocol/wire/headers.h"
+#include "protocol/wire/resource_path.h"
 
 namespace orrery::api {
 namespace {

@@ -11,8 +11,8 @@
 #include "api/patch.h"
 #include "api/reply.h"
 #include "base/header_name.h"
-#include "partition/reader.h"
-#include "protocol/headers.h"
+#include "partition/read/reader.h"
+#include "protocol/wire/headers.h"
 
 namespace orrery::api::documents {
 namespace {

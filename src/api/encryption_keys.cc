@@ -4,7 +4,7 @@
 #include "api/handlers.h"
 #include "api/reply.h"
 #include "api/resource_list.h"
-#include "protocol/client_encryption.h"
+#include "protocol/container/client_encryption.h"
 
 namespace orrery::api::encryption_keys {
 namespace {

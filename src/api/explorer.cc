@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string>
 
-#include "protocol/headers.h"
+#include "protocol/wire/headers.h"
 
 namespace orrery::api::explorer {
 namespace {

@@ -6,8 +6,8 @@
 #include <gtest/gtest.h>
 
 #include "api/test_request.h"
-#include "protocol/headers.h"
-#include "protocol/resource_path.h"
+#include "protocol/wire/headers.h"
+#include "protocol/wire/resource_path.h"
 
 namespace orrery::api::explorer {
 namespace {

@@ -11,11 +11,11 @@
 
 #include "api/query_request.h"
 #include "json/value.h"
-#include "protocol/headers.h"
-#include "protocol/resource_path.h"
 #include "protocol/utf8.h"
-#include "query/predicate.h"
-#include "query/projection.h"
+#include "protocol/wire/headers.h"
+#include "protocol/wire/resource_path.h"
+#include "query/eval/predicate.h"
+#include "query/eval/projection.h"
 
 namespace orrery::api {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "base/header_name.h"
 #include "feed/position.h"
-#include "protocol/headers.h"
+#include "protocol/wire/headers.h"
 
 namespace orrery::api {
 namespace {

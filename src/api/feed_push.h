@@ -16,7 +16,7 @@
 #include "base/async.h"
 #include "feed/tail.h"
 #include "http/message.h"
-#include "partition/head_watch.h"
+#include "partition/read/head_watch.h"
 
 namespace orrery::api {
 

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "api/document_request.h"
-#include "protocol/headers.h"
+#include "protocol/wire/headers.h"
 
 namespace orrery::api {
 namespace {

@@ -9,8 +9,8 @@
 #include "api/services.h"
 #include "base/result.h"
 #include "catalog/range_map.h"
-#include "partition/document_cursor.h"
-#include "protocol/epk.h"
+#include "partition/read/document_cursor.h"
+#include "protocol/keys/epk.h"
 
 namespace orrery::api {
 

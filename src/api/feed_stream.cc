@@ -23,7 +23,7 @@
 #include "feed/position.h"
 #include "feed/reader.h"
 #include "json/document_text.h"
-#include "protocol/headers.h"
+#include "protocol/wire/headers.h"
 
 namespace orrery::api {
 namespace {

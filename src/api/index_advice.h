@@ -3,9 +3,9 @@
 
 #include <vector>
 
-#include "protocol/container_definition.h"
-#include "protocol/index_path.h"
-#include "query/access.h"
+#include "protocol/container/container_definition.h"
+#include "protocol/container/index_path.h"
+#include "query/plan/access.h"
 
 namespace orrery::api {
 

@@ -11,8 +11,8 @@
 #include <gtest/gtest.h>
 
 #include "api/query_reports.h"
-#include "protocol/resource_path.h"
-#include "query/prepared.h"
+#include "protocol/wire/resource_path.h"
+#include "query/plan/prepared.h"
 
 namespace orrery::api {
 namespace {

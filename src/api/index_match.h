@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "json/sort_key.h"
-#include "protocol/index_path.h"
-#include "query/access.h"
+#include "protocol/container/index_path.h"
+#include "query/plan/access.h"
 
 namespace orrery::api {
 

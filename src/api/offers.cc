@@ -4,7 +4,7 @@
 #include "api/reply.h"
 #include "api/resource_list.h"
 #include "api/throughput.h"
-#include "protocol/resource_body.h"
+#include "protocol/wire/resource_body.h"
 
 namespace orrery::api::offers {
 namespace {

@@ -18,7 +18,7 @@
 #include "base/result.h"
 #include "catalog/catalog.h"
 #include "feed/page.h"
-#include "protocol/continuation.h"
+#include "protocol/tokens/continuation.h"
 
 namespace orrery::api {
 

@@ -14,8 +14,8 @@
 #include "base/work_budget.h"
 #include "json/patch.h"
 #include "json/value.h"
-#include "protocol/resource_body.h"
-#include "query/predicate.h"
+#include "protocol/wire/resource_body.h"
+#include "query/eval/predicate.h"
 
 namespace orrery::api {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "base/result.h"
 #include "catalog/catalog.h"
-#include "partition/transaction.h"
+#include "partition/writer/transaction.h"
 
 namespace orrery::api {
 

@@ -9,9 +9,9 @@
 
 #include "api/feed_scope.h"
 #include "catalog/range_map.h"
-#include "protocol/continuation.h"
-#include "protocol/epk.h"
 #include "protocol/ids.h"
+#include "protocol/keys/epk.h"
+#include "protocol/tokens/continuation.h"
 
 namespace orrery::api {
 

@@ -10,8 +10,8 @@
 #include "api/router.h"
 #include "base/async.h"
 #include "base/diagnostics.h"
-#include "protocol/headers.h"
-#include "protocol/wire_error.h"
+#include "protocol/wire/headers.h"
+#include "protocol/wire/wire_error.h"
 
 namespace orrery::api {
 namespace {

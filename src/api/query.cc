@@ -22,8 +22,8 @@
 #include "api/reply.h"
 #include "base/diagnostics.h"
 #include "json/document_text.h"
-#include "protocol/headers.h"
-#include "query/plan.h"
+#include "protocol/wire/headers.h"
+#include "query/plan/plan.h"
 
 namespace orrery::api::documents {
 namespace {

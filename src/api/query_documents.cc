@@ -11,9 +11,9 @@
 #include "api/scan_ahead.h"
 #include "api/vector_search.h"
 #include "index/reader.h"
-#include "partition/document_cursor.h"
 #include "partition/log_walk.h"
-#include "partition/version_reader.h"
+#include "partition/read/document_cursor.h"
+#include "partition/read/version_reader.h"
 
 namespace orrery::api {
 

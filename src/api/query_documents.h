@@ -11,11 +11,11 @@
 #include "base/result.h"
 #include "base/work_budget.h"
 #include "catalog/range_map.h"
-#include "partition/scan.h"
-#include "protocol/container_definition.h"
-#include "protocol/index_path.h"
-#include "query/access.h"
-#include "query/prepared.h"
+#include "partition/read/scan.h"
+#include "protocol/container/container_definition.h"
+#include "protocol/container/index_path.h"
+#include "query/plan/access.h"
+#include "query/plan/prepared.h"
 
 namespace orrery::api {
 

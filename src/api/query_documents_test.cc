@@ -14,10 +14,10 @@
 
 #include "api/index_match.h"
 #include "index/terms.h"
-#include "partition/stage.h"
 #include "partition/test_environment.h"
-#include "query/evaluate.h"
-#include "query/rows.h"
+#include "partition/writer/stage.h"
+#include "query/eval/evaluate.h"
+#include "query/eval/rows.h"
 #include "storage/test_store.h"
 
 namespace orrery::api {

@@ -17,11 +17,11 @@
 #include "api/addressing.h"
 #include "api/suspended_queries.h"
 #include "json/value.h"
-#include "partition/document_cursor.h"
+#include "partition/read/document_cursor.h"
 #include "protocol/ids.h"
-#include "query/parser.h"
-#include "query/plan.h"
-#include "query/rank_plan.h"
+#include "query/plan/plan.h"
+#include "query/plan/rank_plan.h"
+#include "query/syntax/parser.h"
 
 namespace orrery::api {
 namespace {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "api/query_run.h"
-#include "query/settings.h"
+#include "query/bind/settings.h"
 
 namespace orrery::api {
 

@@ -6,8 +6,8 @@
 
 #include "api/index_advice.h"
 #include "protocol/base64.h"
-#include "protocol/resource_body.h"
-#include "protocol/resource_path.h"
+#include "protocol/wire/resource_body.h"
+#include "protocol/wire/resource_path.h"
 
 namespace orrery::api {
 namespace {

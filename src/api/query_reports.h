@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "api/query_run.h"
-#include "protocol/container_definition.h"
+#include "protocol/container/container_definition.h"
 
 namespace orrery::api {
 

@@ -9,11 +9,11 @@
 #include "api/pieces.h"
 #include "base/header_name.h"
 #include "json/sort_key.h"
-#include "protocol/gateway_continuation.h"
-#include "protocol/headers.h"
-#include "protocol/index_path.h"
-#include "protocol/search_policies.h"
-#include "query/computed.h"
+#include "protocol/container/index_path.h"
+#include "protocol/container/search_policies.h"
+#include "protocol/tokens/gateway_continuation.h"
+#include "protocol/wire/headers.h"
+#include "query/bind/computed.h"
 
 namespace orrery::api {
 namespace {

@@ -8,11 +8,11 @@
 #include "api/context.h"
 #include "base/result.h"
 #include "json/value.h"
-#include "protocol/container_definition.h"
-#include "protocol/query_continuation.h"
-#include "query/execution.h"
-#include "query/prepared.h"
-#include "query/settings.h"
+#include "protocol/container/container_definition.h"
+#include "protocol/tokens/query_continuation.h"
+#include "query/bind/settings.h"
+#include "query/eval/execution.h"
+#include "query/plan/prepared.h"
 
 namespace orrery::api {
 

@@ -10,7 +10,7 @@
 #include "api/query_request.h"
 #include "api/suspended_queries.h"
 #include "api/vector_search.h"
-#include "partition/document_cursor.h"
+#include "partition/read/document_cursor.h"
 
 namespace orrery::api {
 namespace {

@@ -15,10 +15,10 @@
 #include "api/suspended_queries.h"
 #include "base/result.h"
 #include "base/work_budget.h"
-#include "protocol/query_continuation.h"
-#include "query/access.h"
-#include "query/execution.h"
-#include "query/prepared.h"
+#include "protocol/tokens/query_continuation.h"
+#include "query/eval/execution.h"
+#include "query/plan/access.h"
+#include "query/plan/prepared.h"
 
 namespace orrery::api {
 

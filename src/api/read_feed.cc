@@ -13,9 +13,9 @@
 #include "api/page_ahead.h"
 #include "api/pieces.h"
 #include "api/reply.h"
-#include "partition/scan.h"
-#include "protocol/continuation.h"
-#include "protocol/headers.h"
+#include "partition/read/scan.h"
+#include "protocol/tokens/continuation.h"
+#include "protocol/wire/headers.h"
 
 namespace orrery::api::documents {
 namespace {

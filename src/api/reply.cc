@@ -7,9 +7,9 @@
 
 #include "base/header_name.h"
 #include "json/document_text.h"
-#include "protocol/headers.h"
 #include "protocol/utf8.h"
-#include "protocol/wire_error.h"
+#include "protocol/wire/headers.h"
+#include "protocol/wire/wire_error.h"
 
 namespace orrery::api {
 namespace {

@@ -4,9 +4,9 @@
 
 #include "api/query_request.h"
 #include "base/work_budget.h"
-#include "protocol/query_continuation.h"
-#include "query/execution.h"
-#include "query/prepared.h"
+#include "protocol/tokens/query_continuation.h"
+#include "query/eval/execution.h"
+#include "query/plan/prepared.h"
 
 namespace orrery::api {
 namespace {

@@ -9,9 +9,9 @@
 #include "api/context.h"
 #include "api/reply.h"
 #include "base/result.h"
-#include "protocol/continuation.h"
-#include "protocol/headers.h"
 #include "protocol/ids.h"
+#include "protocol/tokens/continuation.h"
+#include "protocol/wire/headers.h"
 
 namespace orrery::api {
 

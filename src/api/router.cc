@@ -7,7 +7,7 @@
 #include "api/change_feed.h"
 #include "api/handlers.h"
 #include "api/query_request.h"
-#include "protocol/headers.h"
+#include "protocol/wire/headers.h"
 
 namespace orrery::api {
 namespace {

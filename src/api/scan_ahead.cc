@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "partition/log_walk.h"
-#include "query/row_finder.h"
+#include "query/eval/row_finder.h"
 
 namespace orrery::api {
 

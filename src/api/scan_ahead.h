@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "api/query_documents.h"
-#include "partition/document_cursor.h"
-#include "query/prepared.h"
+#include "partition/read/document_cursor.h"
+#include "query/plan/prepared.h"
 
 namespace orrery::api {
 

@@ -10,7 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "base/background_pool.h"
-#include "partition/test_stage.h"
+#include "partition/writer/test_stage.h"
 
 namespace orrery::api {
 namespace {

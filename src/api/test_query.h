@@ -4,8 +4,8 @@
 #include <string>
 
 #include "api/query_run.h"
-#include "query/access.h"
-#include "query/prepared.h"
+#include "query/plan/access.h"
+#include "query/plan/prepared.h"
 
 namespace orrery::api {
 

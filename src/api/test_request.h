@@ -13,7 +13,7 @@
 #include "base/header_name.h"
 #include "catalog/resources.h"
 #include "http/message.h"
-#include "protocol/container_definition.h"
+#include "protocol/container/container_definition.h"
 
 namespace orrery::api {
 

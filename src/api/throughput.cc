@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
-#include "protocol/headers.h"
-#include "protocol/resource_body.h"
+#include "protocol/wire/headers.h"
+#include "protocol/wire/resource_body.h"
 
 namespace orrery::api {
 namespace {

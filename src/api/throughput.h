@@ -6,7 +6,7 @@
 #include "api/context.h"
 #include "base/result.h"
 #include "catalog/resources.h"
-#include "protocol/container_definition.h"
+#include "protocol/container/container_definition.h"
 
 namespace orrery::api {
 

@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "api/test_request.h"
-#include "protocol/headers.h"
+#include "protocol/wire/headers.h"
 
 namespace orrery::api {
 namespace {

@@ -9,7 +9,7 @@
 #include "api/addressing.h"
 #include "api/handlers.h"
 #include "api/reply.h"
-#include "protocol/resource_body.h"
+#include "protocol/wire/resource_body.h"
 
 namespace orrery::api::topology {
 namespace {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "partition/document_cursor.h"
-#include "query/execution.h"
+#include "partition/read/document_cursor.h"
+#include "query/eval/execution.h"
 
 namespace orrery::api {
 

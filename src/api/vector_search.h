@@ -11,9 +11,9 @@
 #include "api/vector_indexes.h"
 #include "base/result.h"
 #include "index/reader.h"
-#include "protocol/container_definition.h"
-#include "query/prepared.h"
-#include "query/vector_order.h"
+#include "protocol/container/container_definition.h"
+#include "query/plan/prepared.h"
+#include "query/plan/vector_order.h"
 
 namespace orrery::api {
 

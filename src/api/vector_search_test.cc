@@ -18,9 +18,9 @@
 
 #include "api/query_request.h"
 #include "base/background_pool.h"
-#include "partition/stage.h"
 #include "partition/test_environment.h"
-#include "query/execution.h"
+#include "partition/writer/stage.h"
+#include "query/eval/execution.h"
 #include "storage/test_store.h"
 
 namespace orrery::api {

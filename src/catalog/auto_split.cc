@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/diagnostics.h"
-#include "protocol/epk.h"
+#include "protocol/keys/epk.h"
 
 namespace orrery::catalog {
 

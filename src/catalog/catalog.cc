@@ -9,8 +9,8 @@
 #include "base/assert.h"
 #include "base/diagnostics.h"
 #include "catalog/keeping.h"
-#include "protocol/resource_path.h"
-#include "protocol/session_token.h"
+#include "protocol/tokens/session_token.h"
+#include "protocol/wire/resource_path.h"
 #include "storage/keys.h"
 #include "storage/store.h"
 

@@ -24,7 +24,7 @@
 #include "catalog/range_change.h"
 #include "catalog/resources.h"
 #include "partition/partition.h"
-#include "protocol/container_definition.h"
+#include "protocol/container/container_definition.h"
 #include "protocol/ids.h"
 #include "storage/life.h"
 

@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "catalog/resources.h"
-#include "protocol/container_definition.h"
+#include "protocol/container/container_definition.h"
 
 namespace orrery::catalog {
 

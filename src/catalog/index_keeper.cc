@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/diagnostics.h"
-#include "protocol/index_path.h"
+#include "protocol/container/index_path.h"
 #include "storage/keys.h"
 #include "storage/records.h"
 #include "storage/store.h"

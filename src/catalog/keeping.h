@@ -4,8 +4,8 @@
 #include <cstdint>
 
 #include "base/clock.h"
-#include "partition/transaction.h"
-#include "protocol/container_definition.h"
+#include "partition/writer/transaction.h"
+#include "protocol/container/container_definition.h"
 #include "storage/records.h"
 
 namespace orrery::catalog {

@@ -7,9 +7,9 @@
 
 #include "base/result.h"
 #include "catalog/resources.h"
-#include "partition/copy.h"
-#include "protocol/epk.h"
+#include "partition/copy/copy.h"
 #include "protocol/ids.h"
+#include "protocol/keys/epk.h"
 
 namespace orrery::catalog {
 

@@ -7,8 +7,8 @@
 
 #include "base/clock.h"
 #include "partition/partition.h"
-#include "protocol/epk.h"
 #include "protocol/ids.h"
+#include "protocol/keys/epk.h"
 
 namespace orrery::catalog {
 

@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "catalog/range_map.h"
-#include "partition/transaction.h"
-#include "protocol/container_definition.h"
+#include "partition/writer/transaction.h"
+#include "protocol/container/container_definition.h"
 #include "protocol/ids.h"
-#include "protocol/resource_body.h"
+#include "protocol/wire/resource_body.h"
 
 namespace orrery::catalog {
 

@@ -9,7 +9,7 @@
 #include "base/diagnostics.h"
 #include "catalog/catalog.h"
 #include "catalog/range_change.h"
-#include "protocol/continuation.h"
+#include "protocol/tokens/continuation.h"
 #include "storage/keys.h"
 
 namespace orrery::catalog {

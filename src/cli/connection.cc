@@ -6,10 +6,10 @@
 #include <CLI/CLI.hpp>
 
 #include "cli/command_line.h"
+#include "client/exchange/refusal.h"
 #include "client/log.h"
-#include "client/refusal.h"
-#include "protocol/headers.h"
-#include "protocol/well_known_key.h"
+#include "protocol/auth/well_known_key.h"
+#include "protocol/wire/headers.h"
 
 namespace orrery::cli {
 namespace {

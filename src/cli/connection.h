@@ -6,8 +6,8 @@
 
 #include "base/clock.h"
 #include "base/result.h"
-#include "client/account.h"
-#include "client/transport.h"
+#include "client/handles/account.h"
+#include "client/transport/transport.h"
 #include "orrery/client.h"
 
 namespace CLI {

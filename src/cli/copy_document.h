@@ -6,9 +6,9 @@
 #include <string_view>
 
 #include "base/result.h"
-#include "protocol/epk.h"
-#include "protocol/key_reader.h"
-#include "protocol/partition_key.h"
+#include "protocol/keys/epk.h"
+#include "protocol/keys/key_reader.h"
+#include "protocol/keys/partition_key.h"
 
 namespace orrery::cli::copy {
 

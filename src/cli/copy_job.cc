@@ -9,9 +9,9 @@
 #include <boost/asio/thread_pool.hpp>
 
 #include "cli/copy_writer.h"
-#include "client/container_access.h"
-#include "processor/lease.h"
-#include "processor/lease_area.h"
+#include "client/handles/container_access.h"
+#include "processor/leases/lease.h"
+#include "processor/leases/lease_area.h"
 
 namespace orrery::cli::copy {
 namespace {

@@ -19,7 +19,7 @@
 
 #include "cli/copy_document.h"
 #include "orrery/options.h"
-#include "protocol/partition_key.h"
+#include "protocol/keys/partition_key.h"
 
 namespace orrery::cli::copy {
 

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "client/container_access.h"
+#include "client/handles/container_access.h"
 #include "json/value.h"
 
 namespace orrery::cli::copy {

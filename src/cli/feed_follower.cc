@@ -9,9 +9,9 @@
 #include "base/clock.h"
 #include "cli/feed_line.h"
 #include "cli/utc_time.h"
-#include "protocol/headers.h"
-#include "protocol/http_date.h"
-#include "protocol/resource_path.h"
+#include "protocol/wire/headers.h"
+#include "protocol/wire/http_date.h"
+#include "protocol/wire/resource_path.h"
 
 namespace orrery::cli {
 namespace {

@@ -11,7 +11,7 @@
 
 #include <fmt/format.h>
 
-#include "protocol/account_key.h"
+#include "protocol/auth/account_key.h"
 
 namespace orrery::cli {
 namespace {

@@ -13,7 +13,7 @@
 
 #include "cli/commands.h"
 #include "cli/connection.h"
-#include "protocol/account_key.h"
+#include "protocol/auth/account_key.h"
 
 namespace orrery::cli {
 namespace {

@@ -21,7 +21,7 @@
 #include "cli/process_handling.h"
 #include "cli/stop_signals.h"
 #include "cli/utc_time.h"
-#include "client/refusal.h"
+#include "client/exchange/refusal.h"
 
 namespace orrery::cli {
 namespace {

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
-#include "client/refusal.h"
+#include "client/exchange/refusal.h"
 
 namespace orrery::cli {
 namespace {

@@ -26,7 +26,7 @@
 #include "cli/process_options.h"
 #include "cli/process_webhook.h"
 #include "cli/stop_signals.h"
-#include "processor/dead_letters.h"
+#include "processor/hosting/dead_letters.h"
 
 namespace orrery::cli {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "protocol/http_date.h"
+#include "protocol/wire/http_date.h"
 
 namespace orrery::cli {
 namespace {

@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "cli/process_handling.h"
-#include "client/transport.h"
+#include "client/transport/transport.h"
 
 namespace orrery::cli {
 

@@ -21,7 +21,7 @@
 #include "cli/query_explain.h"
 #include "cli/query_mistake.h"
 #include "cli/query_table.h"
-#include "client/refusal.h"
+#include "client/exchange/refusal.h"
 #include "json/value.h"
 
 namespace orrery::cli {

@@ -10,7 +10,7 @@
 
 #include "cli/terminal_text.h"
 #include "json/value.h"
-#include "protocol/resource_path.h"
+#include "protocol/wire/resource_path.h"
 
 namespace orrery::cli {
 namespace {

@@ -20,7 +20,7 @@
 #include "cli/connection.h"
 #include "cli/key_file.h"
 #include "cli/stop_signals.h"
-#include "protocol/well_known_key.h"
+#include "protocol/auth/well_known_key.h"
 #include "server/server.h"
 
 namespace orrery::cli {

@@ -9,7 +9,7 @@
 
 #include "cli/commands.h"
 #include "cli/connection.h"
-#include "protocol/resource_path.h"
+#include "protocol/wire/resource_path.h"
 
 namespace orrery::cli {
 namespace {

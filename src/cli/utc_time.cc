@@ -2,7 +2,7 @@
 
 #include <ctime>
 
-#include "protocol/http_date.h"
+#include "protocol/wire/http_date.h"
 
 namespace orrery::cli {
 

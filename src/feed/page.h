@@ -12,9 +12,9 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "base/work_budget.h"
-#include "protocol/epk.h"
 #include "protocol/ids.h"
-#include "protocol/partition_key.h"
+#include "protocol/keys/epk.h"
+#include "protocol/keys/partition_key.h"
 
 namespace orrery::feed {
 

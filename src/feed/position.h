@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "base/result.h"
-#include "protocol/epk.h"
 #include "protocol/ids.h"
+#include "protocol/keys/epk.h"
 
 namespace orrery::feed {
 

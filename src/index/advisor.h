@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "protocol/index_path.h"
+#include "protocol/container/index_path.h"
 
 namespace orrery::index {
 

@@ -8,7 +8,7 @@
 
 #include "json/path.h"
 #include "json/value.h"
-#include "protocol/index_path.h"
+#include "protocol/container/index_path.h"
 
 namespace orrery::index {
 

@@ -13,7 +13,7 @@
 
 #include "partition/partition.h"
 #include "partition/test_environment.h"
-#include "partition/test_stage.h"
+#include "partition/writer/test_stage.h"
 
 namespace orrery::partition {
 namespace {

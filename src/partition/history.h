@@ -6,8 +6,8 @@
 
 #include "base/clock.h"
 #include "base/result.h"
-#include "partition/record_writer.h"
-#include "partition/transaction.h"
+#include "partition/writer/record_writer.h"
+#include "partition/writer/transaction.h"
 #include "protocol/ids.h"
 #include "storage/keys.h"
 #include "storage/store.h"

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/assert.h"
-#include "partition/index_terms.h"
+#include "partition/writer/index_terms.h"
 #include "storage/records.h"
 
 namespace orrery::partition {

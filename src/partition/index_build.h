@@ -6,7 +6,7 @@
 #include <string>
 
 #include "base/result.h"
-#include "partition/record_writer.h"
+#include "partition/writer/record_writer.h"
 #include "protocol/ids.h"
 #include "storage/keys.h"
 #include "storage/store.h"

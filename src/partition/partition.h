@@ -18,10 +18,10 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "partition/committer.h"
-#include "partition/copy.h"
-#include "partition/head_watch.h"
-#include "partition/stage.h"
-#include "partition/transaction.h"
+#include "partition/copy/copy.h"
+#include "partition/read/head_watch.h"
+#include "partition/writer/stage.h"
+#include "partition/writer/transaction.h"
 #include "protocol/ids.h"
 #include "storage/records.h"
 #include "storage/store.h"
@@ -110,8 +110,8 @@ class Partition : public std::enable_shared_from_this<Partition> {
   /// being deleted.
   Result<bool> copy_step();
   /// All indexes that the targets have of this partition, and will get, are below: those of another
-  /// parent of the same target are numbered on from it. Once nothing is left to be copied. Errors as
-  /// copy_step.
+  /// parent of the same target are numbered on from it. Once nothing is left to be copied. Errors
+  /// as copy_step.
   Result<std::uint32_t> copied_index_bound();
   /// From now on transactions wait. What the targets will hold once all that is staged has been
   /// committed: whoever commits the new map does it in `epoch`, and so after that. Errors as

@@ -16,8 +16,8 @@
 
 #include "index/terms.h"
 #include "partition/test_environment.h"
+#include "protocol/container/index_path.h"
 #include "protocol/ids.h"
-#include "protocol/index_path.h"
 #include "storage/keys.h"
 #include "storage/records.h"
 #include "storage/store.h"

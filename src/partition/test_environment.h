@@ -32,7 +32,7 @@
 #include "commitlog/commit_log.h"
 #include "partition/committer.h"
 #include "partition/partition.h"
-#include "partition/transaction.h"
+#include "partition/writer/transaction.h"
 #include "storage/batch.h"
 #include "storage/store.h"
 #include "storage/test_store.h"

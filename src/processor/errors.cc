@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "protocol/wire_error.h"
+#include "protocol/wire/wire_error.h"
 
 namespace orrery::processor {
 

@@ -10,7 +10,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "query/functions.h"
+#include "query/functions/functions.h"
 
 namespace orrery::query {
 namespace {

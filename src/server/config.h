@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/diagnostics.h"
-#include "protocol/well_known_key.h"
+#include "protocol/auth/well_known_key.h"
 #include "storage/store.h"
 
 namespace orrery::server {

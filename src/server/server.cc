@@ -34,7 +34,7 @@
 #include "index/advisor.h"
 #include "partition/committer.h"
 #include "partition/partition.h"
-#include "protocol/account_key.h"
+#include "protocol/auth/account_key.h"
 #include "server/data_directory.h"
 #include "server/machine_limits.h"
 #include "server/metrics.h"

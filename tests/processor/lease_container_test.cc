@@ -11,13 +11,13 @@
 #include <boost/asio/co_spawn.hpp>
 
 #include "orrery/processor.h"
-#include "processor/blocking_lease_store.h"
-#include "processor/bootstrap.h"
-#include "processor/container_feed_reader.h"
-#include "processor/container_lease_store.h"
-#include "processor/lease_manager.h"
-#include "processor/lease_split.h"
-#include "processor/runtime.h"
+#include "processor/hosting/bootstrap.h"
+#include "processor/hosting/container_feed_reader.h"
+#include "processor/hosting/runtime.h"
+#include "processor/leases/blocking_lease_store.h"
+#include "processor/leases/container_lease_store.h"
+#include "processor/leases/lease_manager.h"
+#include "processor/leases/lease_split.h"
 #include "test_account.h"
 
 namespace orrery::processor {

@@ -16,7 +16,7 @@
 
 #include "base/diagnostics.h"
 #include "harness/seed.h"
-#include "processor/test_schedule.h"
+#include "processor/simulation/test_schedule.h"
 
 namespace {
 
