@@ -10,8 +10,8 @@
 #include "api/index_match.h"
 #include "api/scan_ahead.h"
 #include "api/vector_search.h"
+#include "index/log_walk.h"
 #include "index/reader.h"
-#include "partition/log_walk.h"
 #include "partition/read/document_cursor.h"
 #include "partition/read/version_reader.h"
 
@@ -336,7 +336,7 @@ class Choice {
     if (scope_.indexes) {
       records = *scope_.indexes;
     } else {
-      ORRERY_TRY(const auto head, partition::head_in(scope_.snapshot, scope_.partition));
+      ORRERY_TRY(const auto head, index::head_in(scope_.snapshot, scope_.partition));
       records = head.indexes;
     }
     if (!records) return {};

@@ -5,7 +5,7 @@
 #include <functional>
 #include <utility>
 
-#include "partition/log_walk.h"
+#include "index/log_walk.h"
 #include "query/eval/row_finder.h"
 
 namespace orrery::api {
@@ -51,7 +51,7 @@ struct ScanAhead::Span {
 class ScanAhead::Spans {
  public:
   static Result<Spans> make(const WalkScope& scope, bool is_stream) {
-    ORRERY_TRY(const auto head, partition::head_in(scope.snapshot, scope.partition));
+    ORRERY_TRY(const auto head, index::head_in(scope.snapshot, scope.partition));
     Spans spans;
     // The log is the quickest way, also in the order of numbers where it has that.
     if (is_stream && head.is_reordered) {

@@ -10,7 +10,6 @@
 #include "api/host_check.h"
 #include "api/page_ahead.h"
 #include "api/suspended_queries.h"
-#include "api/vector_indexes.h"
 #include "base/background_pool.h"
 #include "base/clock.h"
 #include "base/result.h"
@@ -19,6 +18,7 @@
 #include "catalog/index_keeper.h"
 #include "feed/reader.h"
 #include "index/advisor.h"
+#include "index/vector/vector_indexes.h"
 #include "partition/partition.h"
 
 namespace orrery::api {
@@ -55,7 +55,7 @@ struct Services {
   /// Null: every query reads for itself.
   const ReadAhead* read_ahead = nullptr;
   /// Null: every vector is looked at.
-  VectorIndexes* vector_indexes = nullptr;
+  index::VectorIndexes* vector_indexes = nullptr;
   /// Clients are to merge the answers of ranges by themselves, as the service makes them: queries
   /// over several ranges that are more than a filter are refused with their plan, unless the
   /// request asks for the whole answer.

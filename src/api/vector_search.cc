@@ -42,7 +42,7 @@ bool shows_every_document(const query::PreparedQuery& query) {
 
 }  // namespace
 
-std::optional<VectorSearch> VectorSearch::of(VectorIndexes* indexes,
+std::optional<VectorSearch> VectorSearch::of(index::VectorIndexes* indexes,
                                              const ContainerDefinition& definition,
                                              const query::PreparedQueryPtr& query,
                                              std::uint64_t rows_max) {
@@ -77,11 +77,11 @@ std::optional<VectorSearch> VectorSearch::of(VectorIndexes* indexes,
 }
 
 Result<std::optional<std::vector<Candidate>>> VectorSearch::find(const WalkScope& scope) const {
-  const VectorIndexKey key{.partition = scope.partition,
-                           .path = order_.path,
-                           .function = order_.options.function,
-                           .type = order_.options.type,
-                           .dimensions = order_.vector.size()};
+  const index::VectorIndexKey key{.partition = scope.partition,
+                                  .path = order_.path,
+                                  .function = order_.options.function,
+                                  .type = order_.options.type,
+                                  .dimensions = order_.vector.size()};
   std::optional<std::vector<Candidate>> candidates;
   for (std::size_t count = candidates_; count <= scope.documents / kWorthwhilePart;
        count *= kGrowth) {

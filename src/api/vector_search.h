@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "api/query_documents.h"
-#include "api/vector_indexes.h"
 #include "base/result.h"
 #include "index/reader.h"
+#include "index/vector/vector_indexes.h"
 #include "protocol/container/container_definition.h"
 #include "query/plan/prepared.h"
 #include "query/plan/vector_order.h"
@@ -24,7 +24,7 @@ class VectorSearch {
  public:
   /// Nothing when every document has to be looked at: because the query or the policy say so
   /// (`flat`), or it wants more rows than `rows_max`, which a page has. `indexes` may be null.
-  static std::optional<VectorSearch> of(VectorIndexes* indexes,
+  static std::optional<VectorSearch> of(index::VectorIndexes* indexes,
                                         const ContainerDefinition& definition,
                                         const query::PreparedQueryPtr& query,
                                         std::uint64_t rows_max);
@@ -36,13 +36,14 @@ class VectorSearch {
   const std::string& index_text() const { return index_text_; }
 
  private:
-  VectorSearch(VectorIndexes& indexes, query::PreparedQueryPtr query, query::VectorOrder order)
+  VectorSearch(index::VectorIndexes& indexes, query::PreparedQueryPtr query,
+               query::VectorOrder order)
       : indexes_(&indexes), query_(std::move(query)), order_(std::move(order)) {}
 
   Result<bool> has_enough(const WalkScope& scope,
                           const std::vector<index::Candidate>& similar) const;
 
-  VectorIndexes* indexes_;
+  index::VectorIndexes* indexes_;
   query::PreparedQueryPtr query_;
   query::VectorOrder order_;
   std::size_t candidates_ = 0;  // As many are looked at, if they are enough.

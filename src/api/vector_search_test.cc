@@ -207,9 +207,9 @@ class VectorSearchTest : public testing::Test {
   partition::Stage stage_{*store_, kPartition, RangeId{0},
                           Rid::container({0, 0, 0, 1}, {0x80, 0, 0, 1}), storage::Head{}};
   std::deque<std::function<void()>> work_;
-  VectorIndexes indexes_{*store_,
-                         [this](std::function<void()> work) { work_.push_back(std::move(work)); },
-                         kMemoryMax};
+  index::VectorIndexes indexes_{
+      *store_, [this](std::function<void()> work) { work_.push_back(std::move(work)); },
+      kMemoryMax};
   std::size_t dimensions_ = 8;
   ContainerDefinition definition_ = definition_of(8, "cosine", "diskANN");
   std::mt19937 random_{kSeed};
@@ -254,7 +254,7 @@ TEST_F(VectorSearchTest, TheIndexIsNamedAndReadsLittle) {
 }
 
 TEST_F(VectorSearchTest, FewDocumentsAreComparedOneByOne) {
-  fill(PartitionVectors::kVectorsMin - 1);
+  fill(index::PartitionVectors::kVectorsMin - 1);
   EXPECT_EQ(ask(kTop, random_vector()).report.way, Way::Scan);
   EXPECT_THAT(work_, IsEmpty());
   EXPECT_EQ(indexes_.stats().indexes, 0U);
@@ -396,7 +396,8 @@ TEST_F(VectorSearchTest, ManyChangesAreTakenInLater) {
     }
     write(std::move(writes));
     const auto answer = ask(kTop, vector);
-    const bool is_far_behind = 100 * (i + 1) > static_cast<int>(PartitionVectors::kChangesMax);
+    const bool is_far_behind =
+        100 * (i + 1) > static_cast<int>(index::PartitionVectors::kChangesMax);
     EXPECT_EQ(answer.report.way, is_far_behind ? Way::Scan : Way::VectorIndex) << i;
     EXPECT_EQ(answer.ids.size(), 10U);
   }
@@ -428,7 +429,7 @@ TEST_F(VectorSearchTest, AQueryWithAnOlderSnapshotSeesWhatWasThere) {
   const auto before = store_->snapshot();
   write({with_vector("moved", random_vector()), {.kind = Write::Kind::Delete, .id = "deleted"}});
   std::vector<partition::WriteOf> writes;
-  for (std::size_t i = 0; i < PartitionVectors::kChangesMin; ++i) {
+  for (std::size_t i = 0; i < index::PartitionVectors::kChangesMin; ++i) {
     writes.push_back(with_vector(fmt::format("new-{}", i), vector));
   }
   write(std::move(writes));
@@ -445,7 +446,7 @@ TEST_F(VectorSearchTest, AQueryWithAnOlderSnapshotSeesWhatWasThere) {
 TEST_F(VectorSearchTest, ASnapshotFromBeforeAllThatIsRememberedIsSearchedExactly) {
   fill(3000);
   const auto before = store_->snapshot();
-  fill(PartitionVectors::kRecentMax + 1000);
+  fill(index::PartitionVectors::kRecentMax + 1000);
   build();
   const auto answer = ask(kTop, random_vector(), {.snapshot = &*before});
   EXPECT_EQ(answer.report.way, Way::Scan);
@@ -505,7 +506,7 @@ TEST_F(VectorSearchTest, AnIndexOfDocumentsThatAreGoneIsBuiltAnew) {
 
 TEST_F(VectorSearchTest, WhatIsTooLargeIsNotBuilt) {
   fill(1500);
-  VectorIndexes small(
+  index::VectorIndexes small(
       *store_, [this](std::function<void()> work) { work_.push_back(std::move(work)); }, 100'000);
   const auto snapshot = store_->snapshot();
   const Vector vector = random_vector();
@@ -520,14 +521,14 @@ TEST_F(VectorSearchTest, WhatIsTooLargeIsNotBuilt) {
 TEST_F(VectorSearchTest, TheOneThatWasNotUsedForLongestMakesRoom) {
   fill(1500);
   const std::size_t one =
-      query::VectorIndex::bytes_max({.dimensions = 8, .vectors_max = 1500 + 1000});
+      index::VectorIndex::bytes_max({.dimensions = 8, .vectors_max = 1500 + 1000});
   const std::size_t memory_max = 2 * one + one / 2;
-  VectorIndexes two(
+  index::VectorIndexes two(
       *store_, [this](std::function<void()> work) { work_.push_back(std::move(work)); },
       memory_max);
   const auto snapshot = store_->snapshot();
   const Vector vector = random_vector();
-  const auto is_found = [&](query::DistanceFunction function) {
+  const auto is_found = [&](DistanceFunction function) {
     const auto found =
         two.find({.partition = kPartition, .path = {"v"}, .function = function, .dimensions = 8},
                  1500, *snapshot, {.vector = vector, .count = 10});
@@ -535,7 +536,6 @@ TEST_F(VectorSearchTest, TheOneThatWasNotUsedForLongestMakesRoom) {
     EXPECT_LE(two.stats().bytes, memory_max);
     return found && *found;
   };
-  using query::DistanceFunction;
   for (const auto function : {DistanceFunction::Cosine, DistanceFunction::DotProduct}) {
     EXPECT_FALSE(is_found(function)) << "not built yet";
     EXPECT_TRUE(is_found(function));
@@ -543,7 +543,7 @@ TEST_F(VectorSearchTest, TheOneThatWasNotUsedForLongestMakesRoom) {
   EXPECT_FALSE(is_found(DistanceFunction::Euclidean));
   EXPECT_FALSE(is_found(DistanceFunction::Euclidean)) << "the others were just used";
   EXPECT_TRUE(is_found(DistanceFunction::Cosine));
-  for (std::uint64_t i = 0; i < VectorIndexes::kRestSearches; ++i) {
+  for (std::uint64_t i = 0; i < index::VectorIndexes::kRestSearches; ++i) {
     EXPECT_TRUE(is_found(DistanceFunction::Cosine));
   }
   EXPECT_FALSE(is_found(DistanceFunction::Euclidean)) << "not built yet";
@@ -557,14 +557,14 @@ TEST_F(VectorSearchTest, TheOneThatWasNotUsedForLongestMakesRoom) {
 
 // The log does not tell of it any more when the index comes there.
 TEST_F(VectorSearchTest, WhatIsDeletedBeforeTheIndexTakesItInIsFoundInOlderSnapshots) {
-  fill(2 * PartitionVectors::kChangesMin * (PartitionVectors::kWalksMax + 2));
+  fill(2 * index::PartitionVectors::kChangesMin * (index::PartitionVectors::kWalksMax + 2));
   build();
   const Vector vector = random_vector();
   write({with_vector("brief", vector, Write::Kind::Create)});
   const auto before = store_->snapshot();
   write({{.kind = Write::Kind::Delete, .id = "brief"}});
   const auto follow = [&] {
-    fill(PartitionVectors::kChangesMin);
+    fill(index::PartitionVectors::kChangesMin);
     EXPECT_THAT(ask(kTop, vector).ids, Not(Contains("brief")));
     EXPECT_THAT(work_, Not(IsEmpty()));
     settle();
@@ -574,7 +574,7 @@ TEST_F(VectorSearchTest, WhatIsDeletedBeforeTheIndexTakesItInIsFoundInOlderSnaps
   EXPECT_EQ(answer.report.way, Way::VectorIndex);
   EXPECT_EQ(answer.ids.front(), "brief");
 
-  for (std::size_t i = 0; i < PartitionVectors::kWalksMax; ++i) follow();
+  for (std::size_t i = 0; i < index::PartitionVectors::kWalksMax; ++i) follow();
   answer = ask(kTop, vector, {.snapshot = &*before});
   EXPECT_EQ(answer.report.way, Way::Scan) << "so old a state is not known any more";
   EXPECT_EQ(answer.ids.front(), "brief");
@@ -586,9 +586,10 @@ TEST_F(VectorSearchTest, SearchesAgreeWithTheirSnapshotsWhileDocumentsComeAndGo)
   Vector opposite = vector;
   for (float& number : opposite) number = -number;
   BackgroundPool pool(1, [] { return false; });
-  VectorIndexes indexes(
+  index::VectorIndexes indexes(
       *store_, [&](std::function<void()> work) { pool.post(std::move(work)); }, kMemoryMax);
-  const VectorIndexKey key{.partition = kPartition, .path = {"v"}, .dimensions = dimensions_};
+  const index::VectorIndexKey key{
+      .partition = kPartition, .path = {"v"}, .dimensions = dimensions_};
 
   std::atomic<bool> is_over = false;
   std::atomic<int> compared = 0;

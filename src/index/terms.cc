@@ -6,7 +6,7 @@
 #include <span>
 #include <utility>
 
-#include "json/geo_cells.h"
+#include "geo/cells.h"
 #include "json/sort_key.h"
 
 namespace orrery::index {
@@ -27,9 +27,8 @@ void append_keys_of(const json::Value& value, IndexKind kind, std::vector<std::s
     json::append_sort_key(keys.emplace_back(), value, kIndexedStringBytesMax);
     return;
   }
-  std::ranges::move(
-      json::geo::covering_cells(value, kind == IndexKind::PlaneCells, json::geo::kEntryCellsMax),
-      std::back_inserter(keys));
+  std::ranges::move(geo::covering_cells(value, kind == IndexKind::PlaneCells, geo::kEntryCellsMax),
+                    std::back_inserter(keys));
 }
 
 /// Appends the keys of all values that `steps` lead to from `value`; they may repeat.

@@ -22,7 +22,7 @@ class TermFinder {
   /// Appends to terms[i], for each index i, the keys (json/sort_key.h, strings cut) of the
   /// document's entries in it, each once. A single path without [] has exactly one, that of
   /// undefined where nothing is there; so has a composite. A path with [] has one per different
-  /// element value, none if there are none. A spatial one has the cells (json/geo_cells.h) of the
+  /// element value, none if there are none. A spatial one has the cells (geo/cells.h) of the
   /// geometries there, none where there is no geometry.
   void find(std::string_view document, std::vector<std::vector<std::string>>& terms) const;
 

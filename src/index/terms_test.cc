@@ -9,7 +9,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "json/geo_cells.h"
+#include "geo/cells.h"
 #include "json/sort_key.h"
 
 namespace orrery::index {
@@ -106,8 +106,7 @@ TEST(TermFinderTest, TheRootIsTheDocument) {
 // ── geometries ───────────────────────────────────────────────────────────────────────────────────
 
 std::vector<std::string> cells_of(std::string_view geometry, bool is_planar = false) {
-  return json::geo::covering_cells(json::Value::of_checked(geometry), is_planar,
-                                   json::geo::kEntryCellsMax);
+  return geo::covering_cells(json::Value::of_checked(geometry), is_planar, geo::kEntryCellsMax);
 }
 
 constexpr std::string_view kPoint = R"({"type":"Point","coordinates":[12.5,41.9]})";

@@ -5,7 +5,6 @@
 
 #include "api/feed_push.h"
 #include "api/pipeline.h"
-#include "api/vector_indexes.h"
 #include "base/clock.h"
 #include "catalog/catalog.h"
 #include "catalog/housekeeper.h"
@@ -13,6 +12,7 @@
 #include "feed/live_map.h"
 #include "feed/reader.h"
 #include "http/listener.h"
+#include "index/vector/vector_indexes.h"
 #include "partition/committer.h"
 #include "storage/store.h"
 
@@ -29,7 +29,7 @@ struct MetricsSources {
   const catalog::Catalog& catalog;
   const catalog::HousekeeperStats& upkeep;
   const catalog::IndexKeeperStats& indexes;
-  api::VectorIndexes::Stats vector_indexes;
+  index::VectorIndexes::Stats vector_indexes;
   const storage::Store& store;
   bool strict_durability;
   UnixSeconds now;

@@ -17,7 +17,6 @@
 #include "api/scan_ahead.h"
 #include "api/services.h"
 #include "api/suspended_queries.h"
-#include "api/vector_indexes.h"
 #include "base/background_pool.h"
 #include "base/clock.h"
 #include "base/diagnostics.h"
@@ -32,6 +31,7 @@
 #include "feed/reader.h"
 #include "http/listener.h"
 #include "index/advisor.h"
+#include "index/vector/vector_indexes.h"
 #include "partition/committer.h"
 #include "partition/partition.h"
 #include "protocol/auth/account_key.h"
@@ -372,7 +372,7 @@ class ServerImpl final : public Server {
   api::SuspendedQueries suspended_queries_{blocking_};
   const api::ReadAhead read_ahead_{
       [this](BackgroundPool::Work work) { scans_.post(std::move(work)); }, scan_helpers()};
-  api::VectorIndexes vector_indexes_{
+  index::VectorIndexes vector_indexes_{
       *store_, [this](std::function<void()> work) { scans_.post(std::move(work)); },
       config_.vector_index_bytes_max};
   std::unique_ptr<api::Services> services_;

@@ -7,9 +7,9 @@
 
 #include <fmt/format.h>
 
+#include "protocol/vector.h"
 #include "query/functions/functions.h"
 #include "query/syntax/lexer.h"
-#include "query/vector.h"
 
 namespace orrery::query {
 namespace {

@@ -3,8 +3,8 @@
 #include <string>
 #include <utility>
 
+#include "geo/geometry.h"
 #include "query/functions/functions.h"
-#include "query/geometry.h"
 
 namespace orrery::query {
 namespace {
@@ -13,9 +13,9 @@ using json::Value;
 
 template <auto question>
 Value of_two(Arguments arguments, const Surroundings& surroundings) {
-  const GeometryPtr a = Geometry::read_valid(*arguments[0], surroundings.is_planar);
+  const geo::GeometryPtr a = geo::Geometry::read_valid(*arguments[0], surroundings.is_planar);
   if (!a) return {};
-  const GeometryPtr b = Geometry::read_valid(*arguments[1], surroundings.is_planar);
+  const geo::GeometryPtr b = geo::Geometry::read_valid(*arguments[1], surroundings.is_planar);
   if (!b) return {};
   const auto answer = ((*a).*question)(*b);
   if (!answer) return {};
@@ -27,19 +27,21 @@ Value of_two(Arguments arguments, const Surroundings& surroundings) {
 }
 
 Value area(Arguments arguments, const Surroundings& surroundings) {
-  const GeometryPtr geometry = Geometry::read_valid(*arguments[0], surroundings.is_planar);
+  const geo::GeometryPtr geometry =
+      geo::Geometry::read_valid(*arguments[0], surroundings.is_planar);
   const auto answer = geometry ? geometry->area() : std::nullopt;
   return answer ? Value::number(*answer) : Value();
 }
 
 Value is_valid(Arguments arguments, const Surroundings& surroundings) {
   if (!arguments[0]->is_object()) return {};
-  return Value::boolean(Geometry::read_valid(*arguments[0], surroundings.is_planar) != nullptr);
+  return Value::boolean(geo::Geometry::read_valid(*arguments[0], surroundings.is_planar) !=
+                        nullptr);
 }
 
 Value is_valid_detailed(Arguments arguments, const Surroundings& surroundings) {
   if (!arguments[0]->is_object()) return {};
-  auto read = Geometry::read(*arguments[0], surroundings.is_planar);
+  auto read = geo::Geometry::read(*arguments[0], surroundings.is_planar);
   auto* const reason = std::get_if<std::string>(&read);
   Value detail = Value::object();
   detail.set_member("valid", Value::boolean(reason == nullptr));
@@ -59,11 +61,11 @@ constexpr Function spatial(std::string_view name, std::uint8_t count,
 
 constexpr std::array kFunctions = {
     spatial("ST_AREA", 1, area),
-    spatial("ST_DISTANCE", 2, of_two<&Geometry::distance>),
-    spatial("ST_INTERSECTS", 2, of_two<&Geometry::intersects>),
+    spatial("ST_DISTANCE", 2, of_two<&geo::Geometry::distance>),
+    spatial("ST_INTERSECTS", 2, of_two<&geo::Geometry::intersects>),
     spatial("ST_ISVALID", 1, is_valid),
     spatial("ST_ISVALIDDETAILED", 1, is_valid_detailed),
-    spatial("ST_WITHIN", 2, of_two<&Geometry::is_within>),
+    spatial("ST_WITHIN", 2, of_two<&geo::Geometry::is_within>),
 };
 
 }  // namespace

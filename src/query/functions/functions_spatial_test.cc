@@ -8,9 +8,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "json/geo_cells.h"
+#include "geo/cells.h"
+#include "geo/geometry.h"
 #include "query/functions/functions.h"
-#include "query/geometry.h"
 
 namespace orrery::query {
 namespace {

@@ -5,8 +5,8 @@
 #include <string>
 #include <utility>
 
+#include "protocol/vector.h"
 #include "query/functions/functions.h"
-#include "query/vector.h"
 
 namespace orrery::query {
 namespace {

@@ -4,7 +4,7 @@
 #include <set>
 #include <utility>
 
-#include "json/geo_cells.h"
+#include "geo/cells.h"
 #include "protocol/utf8.h"
 #include "query/functions/functions.h"
 #include "query/plan/access_bound.h"
@@ -391,8 +391,8 @@ class Analysis {
     }
     if (!place || region == nullptr) return nothing(expression);
     KeySet cells;
-    cells.intervals = json::geo::covering_intervals(*region, cell_kind_ == IndexKind::PlaneCells,
-                                                    distance, json::geo::kRegionCellsMax);
+    cells.intervals = geo::covering_intervals(*region, cell_kind_ == IndexKind::PlaneCells,
+                                              distance, geo::kRegionCellsMax);
     if (cells.empty()) return AccessBound::never();
     AccessBound bound;
     // A geometry has several cells. What two conditions ask of it may be true of different ones, so

@@ -14,11 +14,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "json/geo_cells.h"
-#include "json/geo_earth.h"
+#include "geo/cells.h"
+#include "geo/earth.h"
+#include "geo/geometry.h"
 #include "query/eval/evaluate.h"
 #include "query/eval/rows.h"
-#include "query/geometry.h"
 #include "query/plan/access.h"
 
 namespace orrery::query {
@@ -289,11 +289,11 @@ TEST_P(SpatialChanceTest, NoRowIsEverMissed) {
   for (int round = 0; round < 1500; ++round) {
     if (round % 3 == 0) shapes.move();
     const std::string region = shapes.any();
-    const auto read = Geometry::read_valid(Value::of_checked(region), is_planar);
+    const auto read = geo::Geometry::read_valid(Value::of_checked(region), is_planar);
     if (!read) continue;
     for (int i = 0; i < 4; ++i) {
       const std::string geometry = shapes.any();
-      const auto other = Geometry::read_valid(Value::of_checked(geometry), is_planar);
+      const auto other = geo::Geometry::read_valid(Value::of_checked(geometry), is_planar);
       if (!other) continue;
       const std::string condition = shapes.one_of<const char*>(
           {"ST_WITHIN(c.w, @r)", "ST_WITHIN(@r, c.w)", "ST_INTERSECTS(c.w, @r)",

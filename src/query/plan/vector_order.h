@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "protocol/vector.h"
 #include "query/plan/prepared.h"
-#include "query/vector.h"
 
 namespace orrery::query {
 

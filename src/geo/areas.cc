@@ -1,13 +1,12 @@
-#include "query/areas.h"
+#include "geo/areas.h"
 
 #include <algorithm>
 #include <cmath>
 #include <numbers>
 #include <utility>
 
-namespace orrery::query {
+namespace orrery::geo {
 
-using geo::Space;
 
 namespace {
 
@@ -18,36 +17,36 @@ namespace {
 double turn_around(Space place, const std::vector<Space>& ring) {
   double turn = 0;
   for (std::size_t i = 1; i < ring.size(); ++i) {
-    const Space from = geo::cross(place, ring[i - 1]);
-    const Space to = geo::cross(place, ring[i]);
-    turn += std::atan2(geo::dot(place, geo::cross(from, to)), geo::dot(from, to));
+    const Space from = cross(place, ring[i - 1]);
+    const Space to = cross(place, ring[i]);
+    turn += std::atan2(dot(place, cross(from, to)), dot(from, to));
   }
   return turn;
 }
 
 }  // namespace
 
-Areas::Areas(const std::vector<geo::Outline::Polygon>& polygons) {
+Areas::Areas(const std::vector<Outline::Polygon>& polygons) {
   // In a wider cone than this what lies within a ring may lie outside of it.
   constexpr double kCosineMin = 0.2;
   constexpr double kSlack = 1e-9;
-  for (const geo::Outline::Polygon& from : polygons) {
+  for (const Outline::Polygon& from : polygons) {
     Polygon& polygon = polygons_.emplace_back();
     Space sum{0, 0, 0};
-    for (const geo::Outline::Chain& chain : from) {
+    for (const Outline::Chain& chain : from) {
       Ring& ring = polygon.rings.emplace_back();
-      for (const geo::Position position : chain) {
-        ring.push_back(geo::normalized(geo::on_earth(position)));
+      for (const Position position : chain) {
+        ring.push_back(normalized(on_earth(position)));
       }
       steps_ += ring.size();
     }
     for (const Space corner : polygon.rings[0]) sum = sum + corner;
     polygon.cosine = -1;
-    if (geo::length(sum) > kSlack) {
-      polygon.middle = geo::normalized(sum);
+    if (length(sum) > kSlack) {
+      polygon.middle = normalized(sum);
       double cosine = 1;
       for (const Space corner : polygon.rings[0]) {
-        cosine = std::min(cosine, geo::dot(polygon.middle, corner));
+        cosine = std::min(cosine, dot(polygon.middle, corner));
       }
       if (cosine >= kCosineMin) polygon.cosine = cosine - kSlack;
     }
@@ -55,9 +54,9 @@ Areas::Areas(const std::vector<geo::Outline::Polygon>& polygons) {
 }
 
 bool Areas::contain(Space place) const {
-  const Space towards = geo::normalized(place);
+  const Space towards = normalized(place);
   return std::ranges::any_of(polygons_, [&](const Polygon& polygon) {
-    if (polygon.cosine >= 0 && geo::dot(polygon.middle, towards) < polygon.cosine) return false;
+    if (polygon.cosine >= 0 && dot(polygon.middle, towards) < polygon.cosine) return false;
     if (turn_around(towards, polygon.rings[0]) < std::numbers::pi) return false;
     // Holes go clockwise.
     return std::ranges::none_of(
@@ -66,4 +65,4 @@ bool Areas::contain(Space place) const {
   });
 }
 
-}  // namespace orrery::query
+}  // namespace orrery::geo

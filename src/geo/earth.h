@@ -8,7 +8,7 @@
 
 #include <span>
 
-namespace orrery::json::geo {
+namespace orrery::geo {
 
 /// Degrees of longitude and latitude; or a place in a plane.
 struct Position {
@@ -77,4 +77,4 @@ double area_on_earth(std::span<const Position> ring);
 /// How often the ring goes round the pole, eastward: 1, 0 or -1.
 int turns_around_pole(std::span<const Position> ring);
 
-}  // namespace orrery::json::geo
+}  // namespace orrery::geo

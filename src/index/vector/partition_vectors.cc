@@ -1,12 +1,11 @@
-#include "api/partition_vectors.h"
+#include "index/vector/partition_vectors.h"
 
 #include <algorithm>
 #include <limits>
 #include <utility>
 
-namespace orrery::api {
+namespace orrery::index {
 
-using index::Candidate;
 using storage::LogPosition;
 
 namespace {
@@ -31,24 +30,24 @@ PartitionVectors::PartitionVectors(VectorIndexKey key, std::size_t vectors_max)
 
 // ── following the log ────────────────────────────────────────────────────────────────────────────
 
-std::optional<query::Floats> PartitionVectors::read(std::string_view document) const {
+std::optional<Floats> PartitionVectors::read(std::string_view document) const {
   const auto all = json::Value::of_checked(document);
   json::Value value;
   paths_.read(all, std::span(&value, 1));
-  return query::read_vector(value, key_.type);
+  return read_vector(value, key_.type);
 }
 
 Result<bool> PartitionVectors::follow(const storage::Store& store,
                                       std::chrono::steady_clock::time_point deadline) {
   ORRERY_TRY(const auto snapshot, store.snapshot());
-  ORRERY_TRY(const auto head, partition::head_in(snapshot, key_.partition));
+  ORRERY_TRY(const auto head, head_in(snapshot, key_.partition));
   LogPosition after;
   {
     const std::lock_guard lock(mutex_);
     begin_walk(head.lsn);
     after = followed_to_;
   }
-  partition::LogWalk log(snapshot, key_.partition, after, storage::Snapshot::Access::Scan);
+  LogWalk log(snapshot, key_.partition, after, storage::Snapshot::Access::Scan);
   while (log.next()) {
     const auto vector = read(log.record().text);
     {
@@ -79,7 +78,7 @@ void PartitionVectors::begin_walk(Lsn head) {
   walks_.pop_front();
 }
 
-void PartitionVectors::take(const Candidate& change, const std::optional<query::Floats>& vector) {
+void PartitionVectors::take(const Candidate& change, const std::optional<Floats>& vector) {
   const auto& [number, position] = change;
   const std::size_t before = index_.size();
   const bool is_added = vector && index_.add(number.value, *vector);
@@ -144,8 +143,7 @@ std::optional<PartitionVectors::Answer> PartitionVectors::ask(const Wish& wish,
 Result<std::optional<std::vector<Candidate>>> PartitionVectors::read_changes(
     const storage::Snapshot& snapshot, const Answer& answer) {
   std::vector<Candidate> changes;
-  partition::LogWalk log(snapshot, key_.partition, answer.known_to,
-                         storage::Snapshot::Access::Point);
+  LogWalk log(snapshot, key_.partition, answer.known_to, storage::Snapshot::Access::Point);
   while (changes.size() <= kChangesMax && log.next()) changes.push_back(log.candidate());
   ORRERY_TRY(log.status());
   if (changes.size() >= kChangesMin && !answer.is_older) {
@@ -159,7 +157,7 @@ Result<std::optional<std::vector<Candidate>>> PartitionVectors::read_changes(
 
 Result<std::optional<PartitionVectors::Found>> PartitionVectors::find(
     const storage::Snapshot& snapshot, const Wish& wish) {
-  ORRERY_TRY(const auto head, partition::head_in(snapshot, key_.partition));
+  ORRERY_TRY(const auto head, head_in(snapshot, key_.partition));
   for (int round = 1;; ++round) {
     const auto answer = ask(wish, head);
     if (!answer) return std::optional<Found>();
@@ -173,7 +171,7 @@ Result<std::optional<PartitionVectors::Found>> PartitionVectors::find(
     // Looks a document up, and where it goes.
     const auto look_up = [&](DocumentNumber number, std::vector<Candidate>& list) -> Result<> {
       if (changed.contains(number.value)) return {};
-      ORRERY_TRY(const auto version, partition::find_version(snapshot, key_.partition, number));
+      ORRERY_TRY(const auto version, find_version(snapshot, key_.partition, number));
       if (version) {
         list.push_back(*version);
       } else if (!answer->later.contains(number.value)) {
@@ -202,4 +200,4 @@ void PartitionVectors::forget(const std::vector<DocumentNumber>& deleted, Lsn he
   }
 }
 
-}  // namespace orrery::api
+}  // namespace orrery::index

@@ -10,9 +10,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include "query/vector.h"
+#include "protocol/vector.h"
 
-namespace orrery::query {
+namespace orrery::index {
 
 /// A hierarchical navigable small world: each vector is linked to some that are near to it, on a
 /// lowest level all of them, on each higher one fewer. A search goes down the levels, always on to
@@ -92,4 +92,4 @@ class VectorIndex {
   std::uint32_t search_ = 0;
 };
 
-}  // namespace orrery::query
+}  // namespace orrery::index

@@ -1,11 +1,11 @@
-#include "query/vector_index.h"
+#include "index/vector/vector_index.h"
 
 #include <algorithm>
 #include <cmath>
 #include <queue>
 #include <utility>
 
-namespace orrery::query {
+namespace orrery::index {
 namespace {
 
 constexpr std::size_t kLevelsMax = 16;
@@ -213,4 +213,4 @@ std::vector<VectorIndex::Found> VectorIndex::search(std::span<const float> query
   return out;
 }
 
-}  // namespace orrery::query
+}  // namespace orrery::index

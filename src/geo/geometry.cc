@@ -1,4 +1,4 @@
-#include "query/geometry.h"
+#include "geo/geometry.h"
 
 #include <algorithm>
 #include <cmath>
@@ -22,15 +22,13 @@
 #include <boost/geometry/geometries/polygon.hpp>
 #include <boost/geometry/strategies/strategies.hpp>
 
-#include "query/areas.h"
-#include "query/edges.h"
+#include "geo/areas.h"
+#include "geo/edges.h"
 
-namespace orrery::query {
+namespace orrery::geo {
 namespace {
 
 namespace bg = boost::geometry;
-using geo::Outline;
-using geo::Position;
 
 /// The same for both systems of coordinates. On the earth latitudes are geocentric: lines are great
 /// circles then.
@@ -57,7 +55,7 @@ template <typename In>
 typename In::Any shape_of(const Outline& outline) {
   const auto point_of = [](Position position) {
     if constexpr (std::is_same_v<In, Earth>) {
-      position = beside_pole({position.x, geo::geocentric_latitude(position.y)});
+      position = beside_pole({position.x, geocentric_latitude(position.y)});
     }
     return typename In::Point(position.x, position.y);
   };
@@ -337,7 +335,7 @@ bool Geometry::is_point_off_line(const Geometry& other) const {
   return other.parts_->edges.nearest(edges.all()[0].begin, metres) == nullptr;
 }
 
-std::vector<geo::Position> Geometry::one_of_each_part() const {
+std::vector<Position> Geometry::one_of_each_part() const {
   if (outline().kind != Outline::Kind::Area) return {outline().chain[0]};
   std::vector<Position> positions;
   for (const auto& polygon : outline().polygons) positions.push_back(polygon[0][0]);
@@ -350,7 +348,7 @@ std::optional<bool> Geometry::are_parts_inside(const Geometry& other) const {
   if (!can_look_inside(other)) return std::nullopt;
   bool is_any_on_border = false;
   for (const Position position : one_of_each_part()) {
-    const geo::Space place = geo::on_earth(position);
+    const Space place = on_earth(position);
     if (other.parts_->edges.touch(place)) {
       is_any_on_border = true;
     } else if (!other.parts_->areas->contain(place)) {
@@ -370,7 +368,7 @@ bool Geometry::can_look_inside(const Geometry& other) const {
 
 bool Geometry::has_part_inside(const Geometry& other) const {
   return std::ranges::any_of(one_of_each_part(), [&](Position position) {
-    return other.parts_->areas->contain(geo::on_earth(position));
+    return other.parts_->areas->contain(on_earth(position));
   });
 }
 
@@ -392,9 +390,9 @@ std::optional<double> Geometry::area() const {
   double area = 0;
   for (const auto& polygon : outline().polygons) {
     // Holes go the other way round: their areas are negative.
-    for (const auto& ring : polygon) area += geo::signed_area(ring, parts_->edges.is_planar());
+    for (const auto& ring : polygon) area += signed_area(ring, parts_->edges.is_planar());
   }
   return area;
 }
 
-}  // namespace orrery::query
+}  // namespace orrery::geo

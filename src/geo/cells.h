@@ -12,7 +12,7 @@
 #include "json/sort_key.h"
 #include "json/value.h"
 
-namespace orrery::json::geo {
+namespace orrery::geo {
 
 /// Cells of one geometry in an index: each is an entry. What is stored depends on it, and on which
 /// cells those are: an index with others needs another name.
@@ -23,12 +23,13 @@ inline constexpr std::size_t kRegionCellsMax = 12;
 /// The keys of cells that together hold all of a geometry, few but small ones, sorted; a point is
 /// in one. None when it is none, so that no function says anything of it. One whose rings cross or
 /// go clockwise, of which none does either, may have some.
-std::vector<std::string> covering_cells(const Value& value, bool is_planar, std::size_t cells_max);
+std::vector<std::string> covering_cells(const json::Value& value, bool is_planar,
+                                        std::size_t cells_max);
 
 /// Where in an index of such keys everything is found that is no farther than `distance` from
 /// `region`: sorted and disjoint. More may be found, never less. None when there can be nothing,
 /// since the region is no geometry or the distance is negative.
-std::vector<KeyInterval> covering_intervals(const Value& region, bool is_planar, double distance,
-                                            std::size_t cells_max);
+std::vector<json::KeyInterval> covering_intervals(const json::Value& region, bool is_planar,
+                                                  double distance, std::size_t cells_max);
 
-}  // namespace orrery::json::geo
+}  // namespace orrery::geo

@@ -15,20 +15,20 @@
 #include <vector>
 
 #include "base/result.h"
+#include "index/log_walk.h"
 #include "index/reader.h"
+#include "index/vector/vector_index.h"
 #include "json/path.h"
-#include "partition/log_walk.h"
 #include "protocol/ids.h"
-#include "query/vector_index.h"
 
-namespace orrery::api {
+namespace orrery::index {
 
 /// What is indexed. A partition that is split or merged is followed by others, of other numbers.
 struct VectorIndexKey {
   PartitionNumber partition;
   std::vector<std::string> path;  ///< member names
-  query::DistanceFunction function = query::DistanceFunction::Cosine;
-  query::VectorDataType type = query::VectorDataType::Float32;
+  DistanceFunction function = DistanceFunction::Cosine;
+  VectorDataType type = VectorDataType::Float32;
   std::size_t dimensions = 0;
   auto operator<=>(const VectorIndexKey&) const = default;
 };
@@ -51,9 +51,9 @@ class PartitionVectors {
     std::size_t count;
   };
   struct Found {
-    std::vector<index::Candidate> similar;  ///< up to `count`, in any order
+    std::vector<Candidate> similar;  ///< up to `count`, in any order
     /// Documents about which the index does not tell. No document is in both.
-    std::vector<index::Candidate> others;
+    std::vector<Candidate> others;
   };
   /// In the state of the snapshot. Nothing when the index is not complete, or too far behind, or
   /// too far ahead. Blocks.
@@ -89,12 +89,12 @@ class PartitionVectors {
     storage::LogPosition after;
   };
 
-  std::optional<query::Floats> read(std::string_view document) const;
-  void take(const index::Candidate& change, const std::optional<query::Floats>& vector);
-  void remember(const index::Candidate& change);
+  std::optional<Floats> read(std::string_view document) const;
+  void take(const Candidate& change, const std::optional<Floats>& vector);
+  void remember(const Candidate& change);
   std::optional<Answer> ask(const Wish& wish, const storage::Head& head);
-  Result<std::optional<std::vector<index::Candidate>>> read_changes(
-      const storage::Snapshot& snapshot, const Answer& answer);
+  Result<std::optional<std::vector<Candidate>>> read_changes(const storage::Snapshot& snapshot,
+                                                             const Answer& answer);
   void begin_walk(Lsn head);
   void forget(const std::vector<DocumentNumber>& deleted, Lsn head);
   bool has_many_removed() const;
@@ -104,16 +104,16 @@ class PartitionVectors {
   json::PathSet paths_;
 
   mutable std::mutex mutex_;  // Guards everything below.
-  query::VectorIndex index_;
+  VectorIndex index_;
   storage::LogPosition followed_to_{};
   bool is_complete_ = false;  // It has come to the end of the log, and is not far behind it.
   bool is_behind_ = true;
-  bool is_spent_ = false;    // No more room, or most of it is of documents that were deleted.
-  std::size_t removed_ = 0;  // Vectors that were replaced or removed.
-  std::deque<index::Candidate> recent_;  // The latest that were taken in.
-  Lsn remembered_since_{0};              // All changes after it are in recent_.
-  std::deque<Walk> walks_;               // The latest ones, each beyond the one before.
-  Lsn walks_known_since_{0};             // All walks through later states are in walks_.
+  bool is_spent_ = false;         // No more room, or most of it is of documents that were deleted.
+  std::size_t removed_ = 0;       // Vectors that were replaced or removed.
+  std::deque<Candidate> recent_;  // The latest that were taken in.
+  Lsn remembered_since_{0};       // All changes after it are in recent_.
+  std::deque<Walk> walks_;        // The latest ones, each beyond the one before.
+  Lsn walks_known_since_{0};      // All walks through later states are in walks_.
 };
 
-}  // namespace orrery::api
+}  // namespace orrery::index

@@ -6,25 +6,23 @@
 #include <span>
 #include <vector>
 
-#include "json/geo_earth.h"
+#include "geo/earth.h"
 
-namespace orrery::query {
-
-namespace geo = json::geo;
+namespace orrery::geo {
 
 /// In a plane, or lines on the earth. Never changes once made.
 class Edges {
  public:
   struct Edge {
-    geo::Position from;
-    geo::Position to;  ///< the same of a single point
-    geo::Space begin;  ///< in a plane z is 0
-    geo::Space end;
+    Position from;
+    Position to;  ///< the same of a single point
+    Space begin;  ///< in a plane z is 0
+    Space end;
   };
 
   explicit Edges(bool is_planar) : is_planar_(is_planar) {}
   /// Edges from each to the next; one position is a point.
-  void add(std::span<const geo::Position> chain);
+  void add(std::span<const Position> chain);
   /// After all were added.
   void arrange();
 
@@ -33,10 +31,10 @@ class Edges {
 
   /// The edge that is nearest to a place, if it is nearer than `distance`, which then becomes its
   /// distance, straight through space; or nothing.
-  const Edge* nearest(geo::Space to, double& distance) const;
+  const Edge* nearest(Space to, double& distance) const;
 
   /// Whether a place is on one of them, as far as rounding lets that be told.
-  bool touch(geo::Space place) const;
+  bool touch(Space place) const;
 
   /// Whether two shapes with these edges, each on less than half of the earth, cannot meet. Not all
   /// that cannot are told.
@@ -48,13 +46,13 @@ class Edges {
 
  private:
   struct Box {
-    geo::Space low;
-    geo::Space high;
+    Space low;
+    Space high;
   };
   Box box_of(const Edge& edge) const;
   /// All directions from the centre of the earth in which there is something of a shape.
   struct Cone {
-    geo::Space middle;
+    Space middle;
     double angle;  ///< from there to its side
   };
   Cone cone() const;
@@ -79,4 +77,4 @@ bool do_touch(const Edges& a, const Edges& b);
 /// Whether all of the edges of `parts` lie on edges of `whole`.
 bool are_covered(const Edges& parts, const Edges& whole);
 
-}  // namespace orrery::query
+}  // namespace orrery::geo

@@ -1,4 +1,4 @@
-#include "partition/log_walk.h"
+#include "index/log_walk.h"
 
 #include <limits>
 #include <string>
@@ -6,7 +6,7 @@
 #include "base/assert.h"
 #include "storage/keys.h"
 
-namespace orrery::partition {
+namespace orrery::index {
 
 using storage::Family;
 using storage::LogPosition;
@@ -47,16 +47,15 @@ Result<storage::Head> head_in(const storage::Snapshot& snapshot, PartitionNumber
   return *head;
 }
 
-Result<std::optional<index::Candidate>> find_version(const storage::Snapshot& snapshot,
-                                                     PartitionNumber partition,
-                                                     DocumentNumber number) {
+Result<std::optional<Candidate>> find_version(const storage::Snapshot& snapshot,
+                                              PartitionNumber partition, DocumentNumber number) {
   std::string value;
   ORRERY_TRY(const bool is_there,
              get(snapshot, Family::Rids, storage::rid_key(partition, number), value));
-  if (!is_there) return std::optional<index::Candidate>();
+  if (!is_there) return std::optional<Candidate>();
   const auto position = storage::parse_position_value(value);
   ORRERY_ASSERT(position.has_value());
-  return std::optional(index::Candidate{number, *position});
+  return std::optional(Candidate{number, *position});
 }
 
 LogWalk::LogWalk(const storage::Snapshot& snapshot, PartitionNumber partition, LogPosition after,
@@ -74,8 +73,8 @@ bool LogWalk::next() {
   return true;
 }
 
-index::Candidate LogWalk::candidate() const {
+Candidate LogWalk::candidate() const {
   return {record_.header.number, storage::log_position(cursor_.key())};
 }
 
-}  // namespace orrery::partition
+}  // namespace orrery::index

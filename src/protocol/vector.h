@@ -10,7 +10,7 @@
 
 #include "json/value.h"
 
-namespace orrery::query {
+namespace orrery {
 
 enum class DistanceFunction : std::uint8_t {
   Cosine,      ///< of the angle: 1 is the same direction, -1 the opposite one
@@ -59,4 +59,4 @@ inline float similarity(float distance, DistanceFunction function) {
 /// the two apart.
 double shortest_double(float value);
 
-}  // namespace orrery::query
+}  // namespace orrery

@@ -7,12 +7,10 @@
 #include <variant>
 #include <vector>
 
-#include "json/geo_outline.h"
+#include "geo/outline.h"
 #include "json/value.h"
 
-namespace orrery::query {
-
-namespace geo = json::geo;
+namespace orrery::geo {
 
 class Geometry;
 using GeometryPtr = std::shared_ptr<const Geometry>;  // Shared by a cache and who computes with it.
@@ -37,7 +35,7 @@ class Geometry {
   /// Square metres, or square units of the plane. Nothing of points and lines.
   std::optional<double> area() const;
 
-  const geo::Outline& outline() const;
+  const Outline& outline() const;
 
  private:
   struct Parts;
@@ -46,7 +44,7 @@ class Geometry {
   /// takes the end of a line for the place at the other end of the earth.
   bool is_point_off_line(const Geometry& other) const;
   /// A position of each polygon, or of the whole.
-  std::vector<geo::Position> one_of_each_part() const;
+  std::vector<Position> one_of_each_part() const;
   /// On the earth. Nothing where that does not tell whether it lies within the other.
   std::optional<bool> are_parts_inside(const Geometry& other) const;
   /// Whether these two are on the earth, and not too large for it.
@@ -55,4 +53,4 @@ class Geometry {
   std::unique_ptr<const Parts> parts_;
 };
 
-}  // namespace orrery::query
+}  // namespace orrery::geo

@@ -1,4 +1,4 @@
-#include "query/earth.h"
+#include "geo/geodesic.h"
 
 #include <cmath>
 #include <numbers>
@@ -37,14 +37,14 @@ inline void boost::geometry::math::sin_cos_degrees<double>(const double& degrees
 #include <boost/geometry/formulas/karney_inverse.hpp>
 #include <boost/geometry/srs/spheroid.hpp>
 
-namespace orrery::query {
+namespace orrery::geo {
 
-double metres_between(geo::Position a, geo::Position b) {
+double metres_between(Position a, Position b) {
   using Inverse = boost::geometry::formula::karney_inverse<double, true, false>;
-  static const boost::geometry::srs::spheroid<double> earth(geo::kEquatorMetres, geo::kPolarMetres);
+  static const boost::geometry::srs::spheroid<double> earth(kEquatorMetres, kPolarMetres);
   constexpr double kDegree = std::numbers::pi / 180;
   if (a == b) return 0;
   return Inverse::apply(a.x * kDegree, a.y * kDegree, b.x * kDegree, b.y * kDegree, earth).distance;
 }
 
-}  // namespace orrery::query
+}  // namespace orrery::geo

@@ -1,4 +1,4 @@
-#include "query/edges.h"
+#include "geo/edges.h"
 
 #include <algorithm>
 #include <bit>
@@ -8,13 +8,10 @@
 
 #include <boost/container/static_vector.hpp>
 
-#include "query/earth.h"
+#include "geo/geodesic.h"
 
-namespace orrery::query {
+namespace orrery::geo {
 
-using geo::Arc;
-using geo::Position;
-using geo::Space;
 
 namespace {
 
@@ -59,8 +56,8 @@ Edges::Box Edges::box_of(const Edge& edge) const {
   // A line on the earth stands out over the straight one between its ends.
   double bulge = 0;
   if (!is_planar_) {
-    const double half = std::min(1.0, length(b - a) / 2 / geo::kPolarMetres);
-    bulge = geo::kEquatorMetres * (1 - std::sqrt(1 - half * half)) * (1 + 4 * geo::kFlattening);
+    const double half = std::min(1.0, length(b - a) / 2 / kPolarMetres);
+    bulge = kEquatorMetres * (1 - std::sqrt(1 - half * half)) * (1 + 4 * kFlattening);
   }
   const Space margin = {bulge, bulge, bulge};
   return {Space{std::min(a.x, b.x), std::min(a.y, b.y), std::min(a.z, b.z)} - margin,
@@ -69,12 +66,12 @@ Edges::Box Edges::box_of(const Edge& edge) const {
 
 Edges::Cone Edges::cone() const {
   const auto& [low, high] = boxes_[1];
-  const Space middle = geo::normalized((low + high) * 0.5);
+  const Space middle = normalized((low + high) * 0.5);
   double cosine = 1;
   for (const double x : {low.x, high.x}) {
     for (const double y : {low.y, high.y}) {
       for (const double z : {low.z, high.z}) {
-        cosine = std::min(cosine, geo::dot(middle, geo::normalized({x, y, z})));
+        cosine = std::min(cosine, dot(middle, normalized({x, y, z})));
       }
     }
   }
@@ -89,7 +86,7 @@ bool Edges::is_far_from(const Edges& other) const {
   const Cone a = cone();
   const Cone b = other.cone();
   if (!(a.angle < kAngleMax) || !(b.angle < kAngleMax)) return false;
-  const double between = std::acos(std::clamp(geo::dot(a.middle, b.middle), -1.0, 1.0));
+  const double between = std::acos(std::clamp(dot(a.middle, b.middle), -1.0, 1.0));
   return between > a.angle + b.angle + kSlack;
 }
 
@@ -115,8 +112,8 @@ void Edges::arrange() {
 const Edges::Edge* Edges::nearest(Space to, double& distance) const {
   const auto bound = [&](std::size_t node) {
     const Box& box = boxes_[node];
-    return geo::length({beyond(to.x, box.low.x, box.high.x), beyond(to.y, box.low.y, box.high.y),
-                        beyond(to.z, box.low.z, box.high.z)});
+    return length({beyond(to.x, box.low.x, box.high.x), beyond(to.y, box.low.y, box.high.y),
+                   beyond(to.z, box.low.z, box.high.z)});
   };
   boost::container::static_vector<std::pair<std::size_t, double>, kDepthMax> waiting;
   waiting.emplace_back(1, bound(1));
@@ -320,4 +317,4 @@ bool are_covered(const Edges& parts, const Edges& whole) {
   });
 }
 
-}  // namespace orrery::query
+}  // namespace orrery::geo

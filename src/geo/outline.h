@@ -7,10 +7,10 @@
 #include <variant>
 #include <vector>
 
-#include "json/geo_earth.h"
+#include "geo/earth.h"
 #include "json/value.h"
 
-namespace orrery::json::geo {
+namespace orrery::geo {
 
 /// Point, LineString, Polygon or MultiPolygon.
 struct Outline {
@@ -36,11 +36,11 @@ struct Outline {
   /// the bounds of the earth (or of what can be computed with), lines have two, rings are closed
   /// and have four, outer ones go counter-clockwise. The rings that come back do so, holes go
   /// clockwise; where the direction is not checked they come as they are.
-  static std::variant<Outline, std::string> read(const Value& value, bool is_planar,
+  static std::variant<Outline, std::string> read(const json::Value& value, bool is_planar,
                                                  Direction direction = Direction::Checked);
 };
 
 /// Within a ring, negative when it goes clockwise: square metres, or square units of the plane.
 double signed_area(const Outline::Chain& ring, bool is_planar);
 
-}  // namespace orrery::json::geo
+}  // namespace orrery::geo

@@ -10,10 +10,10 @@
 #include <mutex>
 #include <optional>
 
-#include "api/partition_vectors.h"
 #include "base/result.h"
+#include "index/vector/partition_vectors.h"
 
-namespace orrery::api {
+namespace orrery::index {
 
 /// The first query that could use an index has it built in the background, as do changes; until it
 /// is ready queries do without. Those that were not used for the longest time make room for others.
@@ -72,4 +72,4 @@ class VectorIndexes {
   bool is_stopped_ = false;
 };
 
-}  // namespace orrery::api
+}  // namespace orrery::index

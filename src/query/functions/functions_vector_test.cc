@@ -1,5 +1,5 @@
 // Vectors: reading them, and how similar they are.
-#include "query/vector.h"
+#include "query/functions/functions.h"
 
 #include <cmath>
 #include <random>
@@ -10,7 +10,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "query/functions/functions.h"
+#include "protocol/vector.h"
 
 namespace orrery::query {
 namespace {

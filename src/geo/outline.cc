@@ -1,4 +1,4 @@
-#include "json/geo_outline.h"
+#include "geo/outline.h"
 
 #include <algorithm>
 #include <array>
@@ -7,7 +7,7 @@
 #include <string_view>
 #include <utility>
 
-namespace orrery::json::geo {
+namespace orrery::geo {
 namespace {
 
 /// Reads coordinates, level by level, until something is wrong.
@@ -16,9 +16,9 @@ class OutlineReader {
   OutlineReader(bool is_planar, Outline::Direction direction)
       : is_planar_(is_planar), direction_(direction) {}
 
-  std::optional<Outline> read(const Value& value) {
-    const Value type = value.member("type");
-    const Value coordinates = value.member("coordinates");
+  std::optional<Outline> read(const json::Value& value) {
+    const json::Value type = value.member("type");
+    const json::Value coordinates = value.member("coordinates");
     std::string buffer;
     const std::string_view name = type.is_string() ? type.as_string(buffer) : std::string_view();
     Outline outline{.kind = Outline::Kind::Point, .chain = {}, .polygons = {}};
@@ -52,11 +52,11 @@ class OutlineReader {
     return false;
   }
 
-  bool read_position(const Value& value, Position& position) {
+  bool read_position(const json::Value& value, Position& position) {
     std::array<double, 2> numbers{};
     std::size_t count = 0;
-    for (Reader reader(value); reader.next(); ++count) {
-      const Value number = reader.value();
+    for (json::Reader reader(value); reader.next(); ++count) {
+      const json::Value number = reader.value();
       if (!number.is_number()) return refuse("Each position must consist of numbers.");
       if (count < numbers.size()) numbers[count] = number.as_number().real;
     }
@@ -86,9 +86,9 @@ class OutlineReader {
     return true;
   }
 
-  bool read_chain(const Value& value, Outline::Chain& chain) {
+  bool read_chain(const json::Value& value, Outline::Chain& chain) {
     if (!value.is_array()) return refuse("Coordinates of a line or ring must be an array.");
-    for (Reader reader(value); reader.next();) {
+    for (json::Reader reader(value); reader.next();) {
       if (!read_position(reader.value(), chain.emplace_back())) return false;
       if (chain.size() > 1 && !check_edge(chain[chain.size() - 2], chain.back())) return false;
     }
@@ -117,7 +117,8 @@ class OutlineReader {
     return std::fabs(a.y) == 90 || (std::fabs(a.x) == 180 && std::fabs(b.x) == 180);
   }
 
-  bool read_ring(const Value& value, bool is_outer, std::size_t number, Outline::Chain& ring) {
+  bool read_ring(const json::Value& value, bool is_outer, std::size_t number,
+                 Outline::Chain& ring) {
     if (!read_chain(value, ring)) return false;
     const std::string which = "ring number " + std::to_string(number);
     if (ring.empty() || !is_same(ring.front(), ring.back())) {
@@ -143,9 +144,9 @@ class OutlineReader {
     return true;
   }
 
-  bool read_polygon(const Value& value, Outline::Polygon& polygon) {
+  bool read_polygon(const json::Value& value, Outline::Polygon& polygon) {
     if (!value.is_array()) return refuse("Coordinates of a polygon must be an array of rings.");
-    for (Reader reader(value); reader.next();) {
+    for (json::Reader reader(value); reader.next();) {
       const bool is_outer = polygon.empty();
       const std::size_t number = polygon.size() + 1;
       if (!read_ring(reader.value(), is_outer, number, polygon.emplace_back())) return false;
@@ -153,9 +154,9 @@ class OutlineReader {
     return !polygon.empty() || refuse("A polygon must have an outer ring.");
   }
 
-  bool read_polygons(const Value& value, std::vector<Outline::Polygon>& polygons) {
+  bool read_polygons(const json::Value& value, std::vector<Outline::Polygon>& polygons) {
     if (!value.is_array()) return refuse("Coordinates must be an array of polygons.");
-    for (Reader reader(value); reader.next();) {
+    for (json::Reader reader(value); reader.next();) {
       if (!read_polygon(reader.value(), polygons.emplace_back())) return false;
     }
     return !polygons.empty() || refuse("A MultiPolygon must have at least one polygon.");
@@ -185,7 +186,7 @@ class OutlineReader {
 
 }  // namespace
 
-std::variant<Outline, std::string> Outline::read(const Value& value, bool is_planar,
+std::variant<Outline, std::string> Outline::read(const json::Value& value, bool is_planar,
                                                  Direction direction) {
   OutlineReader reader(is_planar, direction);
   if (auto outline = reader.read(value)) return std::move(*outline);
@@ -204,4 +205,4 @@ double signed_area(const Outline::Chain& ring, bool is_planar) {
   return twice / 2;
 }
 
-}  // namespace orrery::json::geo
+}  // namespace orrery::geo

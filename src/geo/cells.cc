@@ -1,4 +1,4 @@
-#include "json/geo_cells.h"
+#include "geo/cells.h"
 
 #include <algorithm>
 #include <bit>
@@ -10,10 +10,10 @@
 #include <utility>
 #include <variant>
 
-#include "json/geo_earth.h"
-#include "json/geo_outline.h"
+#include "geo/earth.h"
+#include "geo/outline.h"
 
-namespace orrery::json::geo {
+namespace orrery::geo {
 namespace {
 
 constexpr double kDegree = std::numbers::pi / 180;
@@ -264,7 +264,7 @@ Cell cell_of(Position point, bool is_planar) {
 }
 
 /// Nothing when it is none.
-std::optional<Outline> outline_of(const Value& value, bool is_planar) {
+std::optional<Outline> outline_of(const json::Value& value, bool is_planar) {
   if (!value.is_object()) return std::nullopt;
   auto read = Outline::read(value, is_planar, Outline::Direction::Any);
   auto* const outline = std::get_if<Outline>(&read);
@@ -272,10 +272,10 @@ std::optional<Outline> outline_of(const Value& value, bool is_planar) {
 }
 
 /// Those that overlap or touch become one.
-void merge(std::vector<KeyInterval>& intervals) {
-  std::ranges::sort(intervals, {}, &KeyInterval::low);
-  std::vector<KeyInterval> merged;
-  for (KeyInterval& interval : intervals) {
+void merge(std::vector<json::KeyInterval>& intervals) {
+  std::ranges::sort(intervals, {}, &json::KeyInterval::low);
+  std::vector<json::KeyInterval> merged;
+  for (json::KeyInterval& interval : intervals) {
     if (merged.empty() || merged.back().high < interval.low) {
       merged.push_back(std::move(interval));
     } else if (merged.back().high < interval.high) {
@@ -287,7 +287,8 @@ void merge(std::vector<KeyInterval>& intervals) {
 
 }  // namespace
 
-std::vector<std::string> covering_cells(const Value& value, bool is_planar, std::size_t cells_max) {
+std::vector<std::string> covering_cells(const json::Value& value, bool is_planar,
+                                        std::size_t cells_max) {
   std::vector<std::string> keys;
   const auto outline = outline_of(value, is_planar);
   if (!outline) return keys;
@@ -301,9 +302,9 @@ std::vector<std::string> covering_cells(const Value& value, bool is_planar, std:
   return keys;
 }
 
-std::vector<KeyInterval> covering_intervals(const Value& region, bool is_planar, double distance,
-                                            std::size_t cells_max) {
-  std::vector<KeyInterval> intervals;
+std::vector<json::KeyInterval> covering_intervals(const json::Value& region, bool is_planar,
+                                                  double distance, std::size_t cells_max) {
+  std::vector<json::KeyInterval> intervals;
   const auto outline = outline_of(region, is_planar);
   if (!outline || !(distance >= 0)) return intervals;
   // What is so near to each other is the same place for those who compare geometries: on the earth
@@ -327,4 +328,4 @@ std::vector<KeyInterval> covering_intervals(const Value& region, bool is_planar,
   return intervals;
 }
 
-}  // namespace orrery::json::geo
+}  // namespace orrery::geo

@@ -5,32 +5,30 @@
 #include <optional>
 #include <vector>
 
-#include "json/geo_outline.h"
+#include "geo/outline.h"
 
-namespace orrery::query {
-
-namespace geo = json::geo;
+namespace orrery::geo {
 
 /// The polygons of an area, as seen from the centre of the earth. Never changes.
 class Areas {
  public:
-  explicit Areas(const std::vector<geo::Outline::Polygon>& polygons);
+  explicit Areas(const std::vector<Outline::Polygon>& polygons);
 
   /// Whether a place on the earth, which must be on no border, lies in one of them.
-  bool contain(geo::Space place) const;
+  bool contain(Space place) const;
   /// So many steps it takes to find that out, at most.
   std::size_t steps() const { return steps_; }
 
  private:
-  using Ring = std::vector<geo::Space>;  // Directions of length 1; the last is the first.
+  using Ring = std::vector<Space>;  // Directions of length 1; the last is the first.
   struct Polygon {
     std::vector<Ring> rings;
     // Within a cone around `middle` is all of it; nothing known: an angle of more than half.
-    geo::Space middle;
+    Space middle;
     double cosine;
   };
   std::vector<Polygon> polygons_;
   std::size_t steps_ = 0;
 };
 
-}  // namespace orrery::query
+}  // namespace orrery::geo

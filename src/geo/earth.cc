@@ -1,4 +1,4 @@
-#include "json/geo_earth.h"
+#include "geo/earth.h"
 
 #include <algorithm>
 #include <array>
@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <numbers>
 
-namespace orrery::json::geo {
+namespace orrery::geo {
 namespace {
 
 using std::numbers::pi;
@@ -199,4 +199,4 @@ double area_on_earth(std::span<const Position> ring) {
   return std::remainder(left, 4 * pi) * authalic_radius_square();
 }
 
-}  // namespace orrery::json::geo
+}  // namespace orrery::geo

@@ -1,5 +1,5 @@
 // How many of the most similar vectors the approximate index finds.
-#include "query/vector_index.h"
+#include "index/vector/vector_index.h"
 
 #include <algorithm>
 #include <cmath>
@@ -11,7 +11,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace orrery::query {
+namespace orrery::index {
 namespace {
 
 using testing::ElementsAre;
@@ -185,4 +185,4 @@ TEST(VectorIndex, ManyEqualVectorsAreAllFound) {
 }
 
 }  // namespace
-}  // namespace orrery::query
+}  // namespace orrery::index

@@ -1,4 +1,4 @@
-#include "query/vector.h"
+#include "protocol/vector.h"
 
 #include <algorithm>
 #include <array>
@@ -10,7 +10,7 @@
 
 #include "base/header_name.h"
 
-namespace orrery::query {
+namespace orrery {
 namespace {
 
 float to_float(double number) {
@@ -183,4 +183,4 @@ double shortest_double(float value) {
   return read.ec == std::errc() ? result : static_cast<double>(value);
 }
 
-}  // namespace orrery::query
+}  // namespace orrery

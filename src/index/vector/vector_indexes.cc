@@ -1,10 +1,10 @@
-#include "api/vector_indexes.h"
+#include "index/vector/vector_indexes.h"
 
 #include <algorithm>
 #include <chrono>
 #include <utility>
 
-namespace orrery::api {
+namespace orrery::index {
 namespace {
 
 constexpr std::chrono::milliseconds kSliceMax{50};
@@ -45,7 +45,7 @@ VectorIndexes::EntryPtr VectorIndexes::entry_of(const VectorIndexKey& key,
   const std::size_t vectors_max =
       documents + std::max<std::size_t>(documents / kGrowthPart, kGrowthMin);
   const std::size_t bytes =
-      query::VectorIndex::bytes_max({.dimensions = key.dimensions, .vectors_max = vectors_max});
+      VectorIndex::bytes_max({.dimensions = key.dimensions, .vectors_max = vectors_max});
   if (is_stopped_ || !make_room(bytes)) return nullptr;
   auto entry = std::make_shared<Entry>(key, vectors_max, bytes);
   entry->used_at = searches_;
@@ -117,4 +117,4 @@ VectorIndexes::Stats VectorIndexes::stats() const {
   return {.indexes = entries_.size(), .bytes = bytes_};
 }
 
-}  // namespace orrery::api
+}  // namespace orrery::index

@@ -10,16 +10,15 @@
 #include "storage/records.h"
 #include "storage/store.h"
 
-namespace orrery::partition {
+namespace orrery::index {
 
 /// The head as the snapshot has it. Blocks. Unavailable on an I/O error.
 Result<storage::Head> head_in(const storage::Snapshot& snapshot, PartitionNumber partition);
 
 /// The version that the snapshot has of a document; nothing when it has none. Blocks. Unavailable
 /// on an I/O error.
-Result<std::optional<index::Candidate>> find_version(const storage::Snapshot& snapshot,
-                                                     PartitionNumber partition,
-                                                     DocumentNumber number);
+Result<std::optional<Candidate>> find_version(const storage::Snapshot& snapshot,
+                                              PartitionNumber partition, DocumentNumber number);
 
 /// Goes over all versions after a position: of each document that was changed since, the one that
 /// the snapshot has. Documents that were deleted are not told of. Must not outlive the snapshot.
@@ -33,7 +32,7 @@ class LogWalk {
   bool next();
   /// Of the version that the last call went to; live until the next one.
   const storage::VersionRecord& record() const { return record_; }
-  index::Candidate candidate() const;
+  Candidate candidate() const;
   Result<> status() const { return cursor_.status(); }
 
  private:
@@ -42,4 +41,4 @@ class LogWalk {
   storage::VersionRecord record_;
 };
 
-}  // namespace orrery::partition
+}  // namespace orrery::index
