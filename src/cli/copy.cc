@@ -18,21 +18,22 @@
 #include <CLI/CLI.hpp>
 
 #include "base/diagnostics.h"
+#include "base/stop_wait.h"
 #include "cli/commands.h"
 #include "cli/connection.h"
-#include "cli/copy_check.h"
-#include "cli/copy_job.h"
 #include "cli/leases_place.h"
 #include "cli/process_options.h"
 #include "cli/progress_line.h"
 #include "cli/stop_signals.h"
+#include "sinks/container/job.h"
+#include "sinks/container/verify.h"
 
 namespace orrery::cli {
 namespace {
 
 namespace fs = std::filesystem;
-using copy::CopyFailure;
-using copy::CopyJob;
+using sinks::CopyFailure;
+using sinks::CopyJob;
 
 constexpr int kInterrupted = 130;  // As shells say it.
 constexpr std::chrono::milliseconds kTick{50};
@@ -242,13 +243,13 @@ struct Ending {
 };
 
 /// Until it is caught up, interrupted, or can't go on.
-Ending watch(CopyJob& job, const Options& options, const copy::Target& target,
+Ending watch(CopyJob& job, const Options& options, const sinks::Target& target,
              const std::stop_token& stop, Teller& teller) {
   using Clock = ProgressLine::Clock;
   ProgressLine progress(stderr, fmt::format("{} to {}", options.source, options.destination));
   Clock::time_point last_look{};
   Ending ending;
-  while (copy::pause(stop, kTick)) {
+  while (wait_unless_stopped(stop, kTick)) {
     ending.failure = job.failure();
     if (!ending.failure.empty()) return ending;
     const auto since = Clock::now() - last_look;
@@ -256,7 +257,7 @@ Ending watch(CopyJob& job, const Options& options, const copy::Target& target,
       try {
         ending.caught_up = job.look() && !options.follow;
       } catch (const client::CosmosException& failure) {
-        if (!copy::may_pass(failure)) {
+        if (!sinks::may_pass(failure)) {
           ending.failure = words_for(failure, options.source, " any more");
           return ending;
         }
@@ -270,10 +271,10 @@ Ending watch(CopyJob& job, const Options& options, const copy::Target& target,
   return ending;
 }
 
-int check_and_finish(const Options& options, const Sides& sides, const copy::Target& target,
+int check_and_finish(const Options& options, const Sides& sides, const sinks::Target& target,
                      const CopyJob& job, const std::stop_token& stop) {
   if (options.verify) {
-    const auto report = copy::compare(sides.source, target, stop);
+    const auto report = sinks::compare(sides.source, target, stop);
     for (const std::string& line : report.lines) fmt::print("{}\n", line);
     if (!report.same()) {
       return fail(fmt::format(
@@ -291,7 +292,7 @@ int check_and_finish(const Options& options, const Sides& sides, const copy::Tar
           "others still copy: the positions stay. Run it again with --final when they have "
           "ended");
     }
-    const std::uint64_t removed = copy::remove_positions(target, stop);
+    const std::uint64_t removed = sinks::remove_positions(target, stop);
     fmt::print(stderr, "orrery: {} positions removed from {}\n", removed, options.destination);
   }
   return 0;
@@ -311,11 +312,11 @@ int run_copy(const Options& options, const std::stop_token& stop) {
   open_leases(options, sides, group, place);
 
   Teller teller;
-  copy::Target target(sides.destination, options.destination, group, sides.source_properties.rid);
+  sinks::Target target(sides.destination, options.destination, group, sides.source_properties.rid);
   target.tell_waiting = [&](const std::string& why) {
     teller.say(fmt::format("{}: {}; trying again", options.destination, why));
   };
-  copy::JobOptions job_options;
+  sinks::JobOptions job_options;
   job_options.host_name = place.host;
   job_options.lease_prefix = place.prefix;
   job_options.page_size = options.page_size;

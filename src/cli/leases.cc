@@ -13,15 +13,16 @@
 #include <CLI/CLI.hpp>
 
 #include "base/clock.h"
+#include "base/counted.h"
+#include "base/stop_wait.h"
 #include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/leases_place.h"
 #include "cli/leases_table.h"
-#include "cli/process_batch.h"
-#include "cli/process_handling.h"
 #include "cli/stop_signals.h"
 #include "cli/utc_time.h"
 #include "client/exchange/refusal.h"
+#include "processor/leases/lease.h"
 
 namespace orrery::cli {
 namespace {
@@ -156,7 +157,7 @@ LeaseGroup::Position parse_position(const std::string& text) {
     position.time = std::chrono::system_clock::from_time_t(*time);
     return position;
   }
-  const std::string_view etag = plain_position(text);
+  const std::string_view etag = processor::plain_position(text);
   if (etag.empty() || etag.find_first_not_of("0123456789") != std::string_view::npos) {
     refuse(
         fmt::format("'{}' is no position: say beginning, now, a time in UTC such as "

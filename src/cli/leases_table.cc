@@ -7,7 +7,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "cli/process_batch.h"
+#include "base/counted.h"
+#include "processor/leases/lease.h"
 
 namespace orrery::cli {
 namespace {
@@ -31,7 +32,7 @@ Row row_of(const processor::LeaseGroup::Lease& lease, const LeaseLag* lag, WallT
   Row row;
   row[0] = lease.token;
   row[1] = lease.owner.empty() ? "nobody" : lease.owner;
-  row[2] = lease.position.empty() ? "none" : std::string(plain_position(lease.position));
+  row[2] = lease.position.empty() ? "none" : std::string(processor::plain_position(lease.position));
   row[3] = "never";
   if (lease.renewed) {
     // Clocks of two machines: one may be ahead.
@@ -87,8 +88,9 @@ std::string status_json(const GroupStatus& status) {
     each["lease"] = lease.token;
     each["id"] = lease.id;
     each["owner"] = lease.owner.empty() ? Json() : Json(lease.owner);
-    each["position"] =
-        lease.position.empty() ? Json() : Json(std::string(plain_position(lease.position)));
+    each["position"] = lease.position.empty()
+                           ? Json()
+                           : Json(std::string(processor::plain_position(lease.position)));
     each["renewed"] =
         lease.renewed
             ? Json(fmt::format("{:%Y-%m-%dT%H:%M:%SZ}",

@@ -17,16 +17,19 @@
 #include <CLI/CLI.hpp>
 
 #include "base/clock.h"
+#include "base/counted.h"
 #include "base/diagnostics.h"
+#include "base/stop_wait.h"
 #include "cli/commands.h"
-#include "cli/process_console.h"
-#include "cli/process_exec.h"
-#include "cli/process_handling.h"
-#include "cli/process_jsonl.h"
+#include "cli/console.h"
 #include "cli/process_options.h"
-#include "cli/process_webhook.h"
 #include "cli/stop_signals.h"
+#include "json/lines.h"
 #include "processor/hosting/dead_letters.h"
+#include "sinks/delivery.h"
+#include "sinks/exec/exec.h"
+#include "sinks/files/json_lines.h"
+#include "sinks/webhook.h"
 
 namespace orrery::cli {
 namespace {
@@ -52,7 +55,7 @@ constexpr std::chrono::seconds kAgeDoubt{2};
 class DeadLetterFile {
  public:
   static Result<std::shared_ptr<DeadLetterFile>> open(const std::string& path) {
-    Descriptor file(::open(path.c_str(), O_CREAT | O_WRONLY | O_APPEND | O_CLOEXEC, 0666));
+    sinks::Descriptor file(::open(path.c_str(), O_CREAT | O_WRONLY | O_APPEND | O_CLOEXEC, 0666));
     if (!file.is_open()) {
       return Error(ErrorCode::Unavailable,
                    fmt::format("cannot write {}: {}", path, std::strerror(errno)));
@@ -64,7 +67,7 @@ class DeadLetterFile {
   void keep(const DeadLetter& letter) {
     const std::string text = letter.to_json();
     const std::string_view view = text;
-    std::string line = json_lines(Changes(&view, 1));
+    std::string line = json::lines({&view, 1});
     const std::scoped_lock lock(mutex_);
     // Half a line, of a disk that was full, must not spoil this one.
     if (is_cut_) line.insert(0, "\n");
@@ -77,20 +80,20 @@ class DeadLetterFile {
   }
 
  private:
-  explicit DeadLetterFile(Descriptor file) : file_(std::move(file)) {}
+  explicit DeadLetterFile(sinks::Descriptor file) : file_(std::move(file)) {}
 
   std::mutex mutex_;  // Guards what follows.
-  Descriptor file_;
+  sinks::Descriptor file_;
   bool is_cut_ = false;  // The last line.
 };
 
 /// What the observers of a process share.
 struct Workshop {
-  std::shared_ptr<Tally> tally = std::make_shared<Tally>();
-  std::shared_ptr<ChildGroups> children = std::make_shared<ChildGroups>();
+  std::shared_ptr<sinks::Tally> tally = std::make_shared<sinks::Tally>();
+  std::shared_ptr<sinks::ChildGroups> children = std::make_shared<sinks::ChildGroups>();
   std::shared_ptr<Console> console;
 
-  Complain complain() const {
+  sinks::Complain complain() const {
     return [console = console](const std::string& lease, const std::string& problem) {
       console->complain(fmt::format("lease {}: {}", lease, problem));
     };
@@ -107,36 +110,36 @@ Result<ObserverFactory> jsonl_factory(const ProcessOptions& options, const Works
                              failure ? failure.message() : std::strerror(errno)));
   }
   return ObserverFactory([files, shop]() -> std::unique_ptr<ChangeFeedObserver> {
-    return std::make_unique<JsonlObserver>(files, shop.tally, shop.complain());
+    return std::make_unique<sinks::JsonlObserver>(files, shop.tally, shop.complain());
   });
 }
 
-using HandlerFactory = std::function<std::unique_ptr<BatchHandler>()>;
+using HandlerFactory = std::function<std::unique_ptr<sinks::BatchHandler>()>;
 
 Result<HandlerFactory> handler_factory(const ProcessOptions& options, const Workshop& shop) {
   auto batch_time = parse_duration(options.batch_timeout);
   if (!batch_time)
     return Error(ErrorCode::BadRequest, "--batch-timeout: " + batch_time.error().message());
   if (!options.webhook.empty()) {
-    WebhookOptions webhook;
+    sinks::WebhookOptions webhook;
     ORRERY_TRY(webhook.set_url(options.webhook));
     for (const std::string& header : options.headers) ORRERY_TRY(webhook.add_header(header));
     webhook.batch_time = *batch_time;
     webhook.certificate_file = options.connection.certificate_file;
     webhook.verify_certificate = !options.connection.insecure;
-    return HandlerFactory([webhook] { return std::make_unique<WebhookHandler>(webhook); });
+    return HandlerFactory([webhook] { return std::make_unique<sinks::WebhookHandler>(webhook); });
   }
-  ExecOptions exec;
+  sinks::ExecOptions exec;
   exec.batch_time = *batch_time;
   ORRERY_TRY(exec.grace, parse_duration(options.grace));
   exec.groups = shop.children;
   exec.print = [console = shop.console](std::string_view text) { console->print(text); };
   if (!options.exec.empty()) {
     exec.command = options.exec;
-    return HandlerFactory([exec] { return std::make_unique<ExecHandler>(exec); });
+    return HandlerFactory([exec] { return std::make_unique<sinks::ExecHandler>(exec); });
   }
   exec.command = options.exec_stream;
-  return HandlerFactory([exec] { return std::make_unique<ExecStreamHandler>(exec); });
+  return HandlerFactory([exec] { return std::make_unique<sinks::ExecStreamHandler>(exec); });
 }
 
 Result<ObserverFactory> observer_factory(const ProcessOptions& options,
@@ -144,14 +147,15 @@ Result<ObserverFactory> observer_factory(const ProcessOptions& options,
                                          const Workshop& shop) {
   if (!options.jsonl.empty()) return jsonl_factory(options, shop);
   ORRERY_TRY(auto handlers, handler_factory(options, shop));
-  HandlingPolicy policy;
+  sinks::HandlingPolicy policy;
   policy.per_document = options.per_document;
   policy.dead_letters = !options.dead_letters.empty();
   policy.attempts_max = retry.max_attempts;
   policy.checkpoint_when_idle = !options.checkpoint_every.empty();
   return ObserverFactory(
       [handlers = std::move(handlers), policy, shop]() -> std::unique_ptr<ChangeFeedObserver> {
-        return std::make_unique<HandlingObserver>(handlers(), policy, shop.tally, shop.complain());
+        return std::make_unique<sinks::HandlingObserver>(handlers(), policy, shop.tally,
+                                                         shop.complain());
       });
 }
 

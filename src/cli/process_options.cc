@@ -250,8 +250,8 @@ Result<processor::ChangeFeedHostOptions> ProcessOptions::host_options() const {
   return options;
 }
 
-Result<JsonlOptions> ProcessOptions::jsonl_options() const {
-  JsonlOptions options;
+Result<sinks::JsonlOptions> ProcessOptions::jsonl_options() const {
+  sinks::JsonlOptions options;
   options.directory = jsonl;
   options.file_bytes_max = file_mb << 20;
   options.file_documents_max = file_documents;

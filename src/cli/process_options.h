@@ -10,8 +10,8 @@
 
 #include "cli/connection.h"
 #include "cli/leases_place.h"
-#include "cli/process_jsonl.h"
 #include "orrery/processor.h"
+#include "sinks/files/json_lines.h"
 
 namespace CLI {
 class App;
@@ -68,7 +68,7 @@ struct ProcessOptions {
   Result<processor::MonitoredFeedOptions> feed_options() const;
   /// Dead letters are not part of it.
   Result<processor::ChangeFeedHostOptions> host_options() const;
-  Result<JsonlOptions> jsonl_options() const;
+  Result<sinks::JsonlOptions> jsonl_options() const;
   bool has_dead_letter_file() const { return dead_letters.ends_with(".jsonl"); }
 };
 

@@ -15,13 +15,14 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include "base/counted.h"
 #include "cli/commands.h"
 #include "cli/connection.h"
-#include "cli/process_batch.h"
 #include "cli/query_explain.h"
 #include "cli/query_mistake.h"
 #include "cli/query_table.h"
 #include "client/exchange/refusal.h"
+#include "json/lines.h"
 #include "json/value.h"
 
 namespace orrery::cli {
@@ -103,7 +104,7 @@ class RowPrinter {
       : as_table_(as_table), table_(as_table ? terminal_columns() : 0) {}
 
   bool print(std::span<const std::string_view> rows) {
-    if (!as_table_) return put(json_lines(rows));
+    if (!as_table_) return put(json::lines(rows));
     for (const std::string_view row : rows) {
       table_.add(row);
       if (table_.rows() == kTableRowsMax && !put(table_.take())) return false;

@@ -1,12 +1,12 @@
 // What is written by hosts that do not know yet that they have lost their lease: the writers of
 // `orrery copy` themselves, in the order of events that no test from outside can bring about.
-#include "cli/copy_writer.h"
+#include "sinks/container/lease_writer.h"
 
 #include <gtest/gtest.h>
 
 #include "test_account.h"
 
-namespace orrery::cli::copy {
+namespace orrery::sinks {
 namespace {
 
 const client::FeedRange kAll{"", "FF"};
@@ -156,4 +156,4 @@ TEST_F(WriterTest, APositionThatSomebodyElseWroteIsNotTrusted) {
 }
 
 }  // namespace
-}  // namespace orrery::cli::copy
+}  // namespace orrery::sinks

@@ -82,6 +82,8 @@ struct DistinctLeases {
 };
 DistinctLeases distinct_leases(std::vector<Lease> leases);
 
+/// A position without the quotes that it has as an etag.
+std::string_view plain_position(std::string_view etag);
 /// The LSN in an etag of the change feed: `"123"`, with or without quotes. nullopt: another kind of
 /// etag, which can't be compared.
 std::optional<std::uint64_t> position_lsn(std::string_view etag);

@@ -80,11 +80,14 @@ std::optional<std::chrono::minutes> offset(DigitReader& reader) {
 
 }  // namespace
 
+std::string_view plain_position(std::string_view etag) {
+  const bool quoted = etag.size() >= 2 && etag.starts_with('"') && etag.ends_with('"');
+  return quoted ? etag.substr(1, etag.size() - 2) : etag;
+}
+
 std::optional<std::uint64_t> position_lsn(std::string_view etag) {
   if (etag.starts_with("W/")) etag.remove_prefix(2);
-  if (etag.size() >= 2 && etag.starts_with('"') && etag.ends_with('"')) {
-    etag = etag.substr(1, etag.size() - 2);
-  }
+  etag = plain_position(etag);
   if (etag.starts_with("00") && etag.size() > 2 + kPositionDigits) {
     etag = etag.substr(2, kPositionDigits);
   }
