@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "base/fnv1a.h"
 #include "storage/durable_file.h"
 #include "storage/keys.h"
 #include "storage/rocks_log.h"
@@ -23,12 +24,6 @@ constexpr std::size_t kSlotSize = 4 << 10;
 constexpr std::size_t kSlots = 2;
 constexpr std::size_t kCheckedSize = 64;
 constexpr std::string_view kManifestPrefix = "MANIFEST-";
-
-std::uint64_t fnv1a(std::string_view bytes) {
-  std::uint64_t hash = 0xcbf29ce484222325;
-  for (const char byte : bytes) hash = (hash ^ static_cast<std::uint8_t>(byte)) * 0x100000001b3;
-  return hash;
-}
 
 std::string make_slot(const SyncedMark& mark, std::uint64_t count) {
   std::string slot(kMagic);
