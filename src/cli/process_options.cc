@@ -56,6 +56,18 @@ Result<milliseconds> parse_duration(const std::string& text) {
   return bad(fmt::format("'{}' is no duration: say 500ms, 20s, 5m or 2h", text));
 }
 
+Result<std::pair<std::string, std::string>> parse_header(std::string_view line) {
+  const std::size_t colon = line.find(':');
+  const std::string_view name = line.substr(0, colon);
+  const bool sound = colon != std::string_view::npos && !name.empty() &&
+                     name.find_first_of(" \t\r\n") == std::string_view::npos &&
+                     line.find_first_of("\r\n") == std::string_view::npos;
+  if (!sound) return bad(fmt::format("--header takes 'Name: value', not '{}'", line));
+  std::string_view value = line.substr(colon + 1);
+  while (value.starts_with(' ')) value.remove_prefix(1);
+  return std::pair(std::string(name), std::string(value));
+}
+
 Result<processor::CheckpointFrequency> parse_checkpoint_frequency(const std::string& text) {
   processor::CheckpointFrequency frequency;
   if (text.empty()) return frequency;
@@ -250,8 +262,8 @@ Result<processor::ChangeFeedHostOptions> ProcessOptions::host_options() const {
   return options;
 }
 
-Result<sinks::JsonlOptions> ProcessOptions::jsonl_options() const {
-  sinks::JsonlOptions options;
+Result<sinks::JsonLinesOptions> ProcessOptions::jsonl_options() const {
+  sinks::JsonLinesOptions options;
   options.directory = jsonl;
   options.file_bytes_max = file_mb << 20;
   options.file_documents_max = file_documents;

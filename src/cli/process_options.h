@@ -1,4 +1,4 @@
-// What `orrery process` was told, and what the processor makes of it.
+// The options of `orrery process`, and those of the processor and the sinks that they become.
 #pragma once
 
 #include <chrono>
@@ -6,6 +6,8 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "cli/connection.h"
@@ -21,6 +23,8 @@ namespace orrery::cli {
 
 /// "500ms", "20s", "5m", "2h"; a number alone is seconds.
 Result<std::chrono::milliseconds> parse_duration(const std::string& text);
+/// "Name: value" of a header for the webhook.
+Result<std::pair<std::string, std::string>> parse_header(std::string_view line);
 /// "1000" documents, or a duration with its unit.
 Result<processor::CheckpointFrequency> parse_checkpoint_frequency(const std::string& text);
 
@@ -68,11 +72,11 @@ struct ProcessOptions {
   Result<processor::MonitoredFeedOptions> feed_options() const;
   /// Dead letters are not part of it.
   Result<processor::ChangeFeedHostOptions> host_options() const;
-  Result<sinks::JsonlOptions> jsonl_options() const;
+  Result<sinks::JsonLinesOptions> jsonl_options() const;
   bool has_dead_letter_file() const { return dead_letters.ends_with(".jsonl"); }
 };
 
-/// What this machine calls itself, the process, and something that no other process has.
+/// Made of the name of this machine, the process id, and a random number.
 std::string unique_host_name();
 
 }  // namespace orrery::cli

@@ -19,6 +19,14 @@ TEST(Duration, IsANumberWithAUnit) {
   }
 }
 
+TEST(Header, IsNameAndValue) {
+  EXPECT_EQ(*parse_header("Authorization: Bearer a:b"),
+            std::pair(std::string("Authorization"), std::string("Bearer a:b")));
+  for (const char* line : {"", "nothing", ": value", "na me: value", "a: b\r\nc: d"}) {
+    EXPECT_FALSE(parse_header(line)) << line;
+  }
+}
+
 TEST(CheckpointFrequency, IsACountOrADuration) {
   EXPECT_EQ(parse_checkpoint_frequency("1000")->processed_document_count, 1000u);
   EXPECT_EQ(parse_checkpoint_frequency("30s")->time_interval, milliseconds(30'000));

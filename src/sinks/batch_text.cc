@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/fnv1a.h"
 #include "json/document_text.h"
 #include "json/lines.h"
 #include "processor/leases/lease.h"
@@ -10,20 +11,6 @@ namespace orrery::sinks {
 namespace {
 
 using processor::plain_position;
-
-/// FNV-1a: it has to tell the parts of one batch apart, not to withstand anybody.
-class Hash {
- public:
-  void add(std::string_view text) {
-    for (const char letter : text) {
-      value_ = (value_ ^ static_cast<unsigned char>(letter)) * 0x100000001b3;
-    }
-  }
-  std::uint64_t value() const { return value_; }
-
- private:
-  std::uint64_t value_ = 0xcbf29ce484222325;
-};
 
 }  // namespace
 
@@ -60,13 +47,10 @@ std::vector<std::pair<std::string, std::string>> facts_of(const processor::Obser
 }
 
 std::string idempotency_key(const processor::ObserverContext& context, Changes changes) {
-  Hash hash;
-  for (const std::string_view change : changes) {
-    hash.add(change);
-    hash.add("\n");
-  }
+  std::uint64_t hash = kFnv1aBasis;
+  for (const std::string_view change : changes) hash = fnv1a("\n", fnv1a(change, hash));
   return fmt::format("{}/{}/{}/{:016x}", context.lease_token(), context.epoch(),
-                     plain_position(context.to()), hash.value());
+                     plain_position(context.to()), hash);
 }
 
 }  // namespace orrery::sinks

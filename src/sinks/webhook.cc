@@ -6,6 +6,8 @@
 #include <fmt/format.h>
 
 #include "protocol/wire/http_date.h"
+#include "sinks/batch_text.h"
+#include "sinks/reply.h"
 
 namespace orrery::sinks {
 namespace {
@@ -58,25 +60,9 @@ Result<> WebhookOptions::set_url(std::string_view url) {
   return {};
 }
 
-Result<> WebhookOptions::add_header(std::string_view line) {
-  const std::size_t colon = line.find(':');
-  const std::string_view name = line.substr(0, colon);
-  const bool sound = colon != std::string_view::npos && !name.empty() &&
-                     name.find_first_of(" \t\r\n") == std::string_view::npos &&
-                     line.find_first_of("\r\n") == std::string_view::npos;
-  if (!sound) {
-    return Error(ErrorCode::BadRequest,
-                 fmt::format("--header takes 'Name: value', not '{}'", line));
-  }
-  std::string_view value = line.substr(colon + 1);
-  while (value.starts_with(' ')) value.remove_prefix(1);
-  headers.emplace_back(name, value);
-  return {};
-}
-
-Handling judge_answer(const client::Reply& reply, std::size_t count, UnixSeconds now) {
+Delivery judge_answer(const client::Reply& reply, std::size_t count, UnixSeconds now) {
   if (reply.status >= 200 && reply.status < 300) {
-    return read_reply(reply.body, count).value_or(Handling::done());
+    return parse_reply(reply.body, count).value_or(Delivery::done());
   }
   switch (reply.status) {
     case 408:
@@ -84,15 +70,15 @@ Handling judge_answer(const client::Reply& reply, std::size_t count, UnixSeconds
     case 502:
     case 503:
     case 504:
-      return Handling::later(words_of(reply), retry_after(reply, now));
+      return Delivery::later(words_of(reply), retry_after(reply, now));
     default:
       break;
   }
-  if (reply.status >= 400 && reply.status < 500) return Handling::refused(words_of(reply));
-  return Handling::failed(words_of(reply));
+  if (reply.status >= 400 && reply.status < 500) return Delivery::refused(words_of(reply));
+  return Delivery::failed(words_of(reply));
 }
 
-std::unique_ptr<client::Transport> WebhookHandler::take_idle() {
+std::unique_ptr<client::Transport> WebhookSink::take_idle() {
   {
     const std::scoped_lock lock(mutex_);
     if (!idle_.empty()) {
@@ -109,12 +95,12 @@ std::unique_ptr<client::Transport> WebhookHandler::take_idle() {
   return std::make_unique<client::Transport>(std::move(options));
 }
 
-void WebhookHandler::put_back(std::unique_ptr<client::Transport> transport) {
+void WebhookSink::put_back(std::unique_ptr<client::Transport> transport) {
   const std::scoped_lock lock(mutex_);
   idle_.push_back(std::move(transport));
 }
 
-Handling WebhookHandler::handle(processor::ObserverContext& context, Changes changes) {
+Delivery WebhookSink::deliver(processor::ObserverContext& context, Changes changes) {
   client::Request request;
   request.method = "POST";
   request.path = options_.path;
@@ -131,12 +117,13 @@ Handling WebhookHandler::handle(processor::ObserverContext& context, Changes cha
   const auto reply = transport->send(request);
   const auto time = std::chrono::steady_clock::now() - begin;
   put_back(std::move(transport));
-  // One that is not there is waited for; one that takes too long may do so because of a document.
+  // A webhook that is away is retried later; one that takes too long may do so because of a
+  // document.
   if (!reply && options_.batch_time.count() > 0 && time >= options_.batch_time) {
-    return Handling::failed(
+    return Delivery::failed(
         fmt::format("the webhook has not answered within {} ms", options_.batch_time.count()));
   }
-  if (!reply) return Handling::later(reply.error().message());
+  if (!reply) return Delivery::later(reply.error().message());
   return judge_answer(*reply, changes.size(), clock_.unix_seconds());
 }
 

@@ -1,4 +1,4 @@
-// A handler that is somewhere else: batches are posted to a URL.
+// WebhookSink: posts batches to a URL.
 #pragma once
 
 #include <chrono>
@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "client/transport/transport.h"
-#include "sinks/delivery.h"
+#include "sinks/sink.h"
 
 namespace orrery::sinks {
 
@@ -26,18 +26,16 @@ struct WebhookOptions {
 
   /// BadRequest when it is no http or https URL.
   Result<> set_url(std::string_view url);
-  /// "Name: value"; BadRequest when it is none.
-  Result<> add_header(std::string_view line);
 };
 
-/// What an answer says about a batch of `count` documents: 2xx is done, or what its body says; 429,
-/// 502, 503, 504 is later; another 4xx is a refusal, all else a failure.
-Handling judge_answer(const client::Reply& reply, std::size_t count, UnixSeconds now);
+/// Judges the answer to a batch of `count` documents: 2xx is done, or as its body replies; 408,
+/// 429, 502, 503 and 504 are later; another 4xx is a refusal, all else a failure.
+Delivery judge_answer(const client::Reply& reply, std::size_t count, UnixSeconds now);
 
-class WebhookHandler final : public BatchHandler {
+class WebhookSink final : public BatchSink {
  public:
-  explicit WebhookHandler(WebhookOptions options) : options_(std::move(options)) {}
-  Handling handle(processor::ObserverContext& context, Changes changes) override;
+  explicit WebhookSink(WebhookOptions options) : options_(std::move(options)) {}
+  Delivery deliver(processor::ObserverContext& context, Changes changes) override;
 
  private:
   std::unique_ptr<client::Transport> take_idle();

@@ -26,16 +26,6 @@ TEST(Webhook, UrlsAreTakenApart) {
   }
 }
 
-TEST(Webhook, HeadersAreNameAndValue) {
-  WebhookOptions options;
-  EXPECT_TRUE(options.add_header("Authorization: Bearer a:b"));
-  EXPECT_EQ(options.headers.front(),
-            std::pair(std::string("Authorization"), std::string("Bearer a:b")));
-  for (const char* line : {"", "nothing", ": value", "na me: value", "a: b\r\nc: d"}) {
-    EXPECT_FALSE(options.add_header(line)) << line;
-  }
-}
-
 TEST(Webhook, StatusesAreOutcomes) {
   EXPECT_TRUE(judge_answer(answer(200), 2, 0).is_done());
   EXPECT_TRUE(judge_answer(answer(204), 2, 0).is_done());
@@ -43,13 +33,13 @@ TEST(Webhook, StatusesAreOutcomes) {
   EXPECT_EQ(judge_answer(answer(200, R"({"done_until":1})"), 2, 0).outcome.kind,
             Outcome::Kind::DoneUntil);
   for (const int status : {408, 429, 502, 503, 504}) {
-    EXPECT_EQ(judge_answer(answer(status), 2, 0).kind, Handling::Kind::Later) << status;
+    EXPECT_EQ(judge_answer(answer(status), 2, 0).kind, Delivery::Kind::Later) << status;
   }
   for (const int status : {400, 401, 404, 422}) {
-    EXPECT_EQ(judge_answer(answer(status), 2, 0).kind, Handling::Kind::Refused) << status;
+    EXPECT_EQ(judge_answer(answer(status), 2, 0).kind, Delivery::Kind::Refused) << status;
   }
   for (const int status : {301, 500, 501}) {
-    EXPECT_EQ(judge_answer(answer(status), 2, 0).kind, Handling::Kind::Failed) << status;
+    EXPECT_EQ(judge_answer(answer(status), 2, 0).kind, Delivery::Kind::Failed) << status;
   }
   EXPECT_EQ(judge_answer(answer(422, "no\nsuch star"), 2, 0).reason,
             "the webhook answered 422: no such star");

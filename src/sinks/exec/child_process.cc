@@ -32,17 +32,17 @@ Error failed(std::string_view what, int error) {
 }
 
 struct Pipe {
-  Descriptor read;
-  Descriptor write;
+  FileDescriptor read;
+  FileDescriptor write;
 };
 
 Result<Pipe> make_pipe() {
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) return failed("make a pipe", errno);
-  return Pipe{Descriptor(ends[0]), Descriptor(ends[1])};
+  return Pipe{FileDescriptor(ends[0]), FileDescriptor(ends[1])};
 }
 
-void set_nonblocking(const Descriptor& end) {
+void set_nonblocking(const FileDescriptor& end) {
   ::fcntl(end.number(), F_SETFL, ::fcntl(end.number(), F_GETFL) | O_NONBLOCK);
 }
 
@@ -67,7 +67,7 @@ int poll_time(Clock::time_point deadline) {
   return static_cast<int>(std::clamp<std::int64_t>(left, 0, 1 << 30));
 }
 
-/// What posix_spawn is told, freed in the end.
+/// The arguments of posix_spawn, with an owner.
 struct SpawnPlan {
   posix_spawn_file_actions_t actions;
   posix_spawnattr_t attributes;
@@ -76,7 +76,7 @@ struct SpawnPlan {
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_adddup2(&actions, input, STDIN_FILENO);
     posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
-    // Sockets of ours, and pipes of other children, which would not see their end otherwise.
+    // Closes our sockets, and pipes of other children, which would not see their end otherwise.
     posix_spawn_file_actions_addclosefrom_np(&actions, STDERR_FILENO + 1);
     posix_spawnattr_init(&attributes);
     posix_spawnattr_setpgroup(&attributes, 0);
@@ -98,28 +98,24 @@ struct SpawnPlan {
 
 }  // namespace
 
-void Descriptor::close() {
-  if (number_ >= 0) ::close(std::exchange(number_, -1));
-}
-
-void ChildGroups::add(pid_t group) {
+void ProcessGroups::add(pid_t group) {
   const std::scoped_lock lock(mutex_);
   groups_.insert(group);
 }
 
-void ChildGroups::remove(pid_t group) {
+void ProcessGroups::remove(pid_t group) {
   const std::scoped_lock lock(mutex_);
   groups_.erase(group);
 }
 
-void ChildGroups::kill_all() {
+void ProcessGroups::kill_all() {
   const std::scoped_lock lock(mutex_);
   for (const pid_t group : groups_) ::kill(-group, SIGKILL);
 }
 
 Result<std::unique_ptr<ChildProcess>> ChildProcess::start(const std::string& command,
                                                           const std::vector<std::string>& variables,
-                                                          std::shared_ptr<ChildGroups> groups) {
+                                                          std::shared_ptr<ProcessGroups> groups) {
   ORRERY_TRY(auto input, make_pipe());
   ORRERY_TRY(auto output, make_pipe());
   std::vector<char*> environment = environment_with(variables);
@@ -130,7 +126,7 @@ Result<std::unique_ptr<ChildProcess>> ChildProcess::start(const std::string& com
   const int error = ::posix_spawn(&pid, "/bin/sh", &plan.actions, &plan.attributes,
                                   arguments.data(), environment.data());
   if (error != 0) return failed("start /bin/sh", error);
-  Descriptor watch(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  FileDescriptor watch(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
   const int watch_error = errno;
   groups->add(pid);
   const bool watched = watch.is_open();
@@ -142,8 +138,8 @@ Result<std::unique_ptr<ChildProcess>> ChildProcess::start(const std::string& com
   return child;
 }
 
-ChildProcess::ChildProcess(pid_t pid, Descriptor watch, Descriptor input, Descriptor output,
-                           std::shared_ptr<ChildGroups> groups)
+ChildProcess::ChildProcess(pid_t pid, FileDescriptor watch, FileDescriptor input,
+                           FileDescriptor output, std::shared_ptr<ProcessGroups> groups)
     : pid_(pid),
       watch_(std::move(watch)),
       input_(std::move(input)),
@@ -157,14 +153,13 @@ ChildProcess::~ChildProcess() {
 }
 
 ChildProcess::Ending ChildProcess::exchange(std::string_view input, bool close_input,
-                                            const Patience& patience, const Take& take) {
+                                            const Limits& limits, const Take& take) {
   if (reaped_) return Ending::Exited;
   const auto begin = Clock::now();
-  auto deadline =
-      patience.time_max.count() > 0 ? begin + patience.time_max : Clock::time_point::max();
+  auto deadline = limits.time_max.count() > 0 ? begin + limits.time_max : Clock::time_point::max();
   bool stopping = false;
-  const Descriptor wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  const std::stop_callback ring(patience.stop, [&wake] {
+  const FileDescriptor wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  const std::stop_callback ring(limits.stop, [&wake] {
     const std::uint64_t one = 1;
     (void)!::write(wake.number(), &one, sizeof one);
   });
@@ -180,7 +175,7 @@ ChildProcess::Ending ChildProcess::exchange(std::string_view input, bool close_i
     if (waits[0].revents != 0) write_some(input);
     if (waits[1].revents != 0 && read_some(take)) return Ending::Satisfied;
     if (waits[2].revents != 0) {
-      // What it has written before it ended; others that hold the pipe are not waited for.
+      // Reads the rest of its output, without waiting for other processes that hold the pipe.
       while (output_.is_open()) {
         pollfd left{output_.number(), POLLIN, 0};
         if (::poll(&left, 1, 0) != 1) break;
@@ -191,7 +186,7 @@ ChildProcess::Ending ChildProcess::exchange(std::string_view input, bool close_i
     }
     if (waits[3].revents != 0) {
       stopping = true;
-      deadline = std::min(deadline, Clock::now() + patience.grace);
+      deadline = std::min(deadline, Clock::now() + limits.grace);
     }
     if (Clock::now() >= deadline) {
       kill_group();

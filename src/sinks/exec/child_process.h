@@ -1,4 +1,4 @@
-// ChildProcess: a command of the shell that is fed and listened to at the same time.
+// ChildProcess: a shell command whose input is written and output read at the same time.
 #pragma once
 
 #include <sys/types.h>
@@ -15,34 +15,12 @@
 #include <vector>
 
 #include "base/result.h"
+#include "sinks/file_descriptor.h"
 
 namespace orrery::sinks {
 
-/// A file descriptor that is closed in the end.
-class Descriptor {
- public:
-  Descriptor() = default;
-  explicit Descriptor(int number) : number_(number) {}
-  Descriptor(Descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
-  Descriptor& operator=(Descriptor&& other) noexcept {
-    if (this != &other) {
-      close();
-      number_ = std::exchange(other.number_, -1);
-    }
-    return *this;
-  }
-  ~Descriptor() { close(); }
-
-  int number() const { return number_; }
-  bool is_open() const { return number_ >= 0; }
-  void close();
-
- private:
-  int number_ = -1;
-};
-
-/// The process groups of all children, for an end that can't wait. Thread-safe.
-class ChildGroups {
+/// The process groups of all children, to kill them when the process ends at once. Thread-safe.
+class ProcessGroups {
  public:
   void add(pid_t group);
   void remove(pid_t group);
@@ -53,20 +31,20 @@ class ChildGroups {
   std::set<pid_t> groups_;
 };
 
-/// Runs in a process group of its own, so that a Ctrl-C is ours to handle, and so that whatever it
-/// has started ends with it. Its standard error is ours. For one thread at a time.
+/// Runs in a process group of its own, so that a Ctrl-C is ours to handle, and so that its own
+/// children end with it. Its standard error is ours. For one thread at a time.
 class ChildProcess {
  public:
   /// `variables` ("NAME=value") are added to our environment. Unavailable when the machine refuses.
   static Result<std::unique_ptr<ChildProcess>> start(const std::string& command,
                                                      const std::vector<std::string>& variables,
-                                                     std::shared_ptr<ChildGroups> groups);
+                                                     std::shared_ptr<ProcessGroups> groups);
   /// Kills it if it still runs.
   ~ChildProcess();
   ChildProcess(const ChildProcess&) = delete;
   ChildProcess& operator=(const ChildProcess&) = delete;
 
-  struct Patience {
+  struct Limits {
     std::chrono::milliseconds time_max{0};  ///< 0: no bound
     std::stop_token stop;                   ///< from then on there is only `grace` left
     std::chrono::milliseconds grace{0};
@@ -78,13 +56,12 @@ class ChildProcess {
     Stopped,   ///< killed
   };
   /// Gets its output as it comes; true: that is enough.
-  using Take = std::function<bool(std::string_view piece)>;
+  using Take = std::function<bool(std::string_view chunk)>;
 
-  /// Writes `input` and reads output at the same time, so that full pipes hold up nobody, until one
-  /// of the endings. `close_input`: what is written is all that it gets. A child that does not read
-  /// all of it has its reasons; its exit status tells.
-  Ending exchange(std::string_view input, bool close_input, const Patience& patience,
-                  const Take& take);
+  /// Writes `input` and reads output at the same time, so that no full pipe blocks the other, until
+  /// one of the endings. `close_input`: closes its input after that. A child that does not read all
+  /// of it has not failed by that: its exit status tells.
+  Ending exchange(std::string_view input, bool close_input, const Limits& limits, const Take& take);
   /// No more input; waits so long for it to exit by itself, and then kills it.
   void finish(std::chrono::milliseconds grace);
 
@@ -97,8 +74,8 @@ class ChildProcess {
   const Status& status() const { return status_; }
 
  private:
-  ChildProcess(pid_t pid, Descriptor watch, Descriptor input, Descriptor output,
-               std::shared_ptr<ChildGroups> groups);
+  ChildProcess(pid_t pid, FileDescriptor watch, FileDescriptor input, FileDescriptor output,
+               std::shared_ptr<ProcessGroups> groups);
   void write_some(std::string_view& input);
   /// True: enough.
   bool read_some(const Take& take);
@@ -107,10 +84,10 @@ class ChildProcess {
   void reap();
 
   pid_t pid_;
-  Descriptor watch_;   // Readable when it has exited.
-  Descriptor input_;   // Our ends of its standard input
-  Descriptor output_;  // and output.
-  std::shared_ptr<ChildGroups> groups_;
+  FileDescriptor watch_;   // Readable when it has exited.
+  FileDescriptor input_;   // Our ends of its standard input
+  FileDescriptor output_;  // and output.
+  std::shared_ptr<ProcessGroups> groups_;
   bool reaped_ = false;
   Status status_;
 };

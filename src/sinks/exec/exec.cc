@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 
 #include "json/lines.h"
+#include "sinks/batch_text.h"
+#include "sinks/reply.h"
 
 namespace orrery::sinks {
 namespace {
@@ -33,50 +35,51 @@ std::string timed_out(std::chrono::milliseconds time) {
   return fmt::format("the command has not ended within {} ms and was killed", time.count());
 }
 
-ChildProcess::Patience patience_for(const ObserverContext& context, const ExecOptions& options) {
+ChildProcess::Limits limits_for(const ObserverContext& context, const ExecOptions& options) {
   return {options.batch_time, context.stop(), options.grace};
 }
 
-Handling judge(const ChildProcess::Status& status) {
-  if (status.code == 0) return Handling::done();
-  if (status.code == kTryLater) return Handling::later("the command asks for another time (75)");
-  // A command that is not there is no fault of any document.
+Delivery judge(const ChildProcess::Status& status) {
+  if (status.code == 0) return Delivery::done();
+  if (status.code == kTryLater) return Delivery::later("the command asks for another time (75)");
+  // A missing command is no fault of any document.
   if (status.code == kNotFound || status.code == kNotExecutable) {
-    return Handling::later(fmt::format("the command can't be run ({})", status.words));
+    return Delivery::later(fmt::format("the command can't be run ({})", status.words));
   }
-  return Handling::failed(fmt::format("the command ended with {}", status.words));
+  return Delivery::failed(fmt::format("the command ended with {}", status.words));
 }
 
 }  // namespace
 
 // ── one process per batch ────────────────────────────────────────────────────────────────────────
 
-Handling ExecHandler::handle(ObserverContext& context, Changes changes) {
+Delivery ExecSink::deliver(ObserverContext& context, Changes changes) {
   auto child =
       ChildProcess::start(options_.command, variables_of(context, changes.size()), options_.groups);
-  if (!child) return Handling::later(child.error().message());
+  if (!child) return Delivery::later(child.error().message());
   LastLine output(options_.print);
   const auto ending =
-      (*child)->exchange(json::lines(changes), /*close_input=*/true,
-                         patience_for(context, options_), [&output](std::string_view piece) {
-                           output.add(piece);
+      (*child)->exchange(json::lines(changes), /*close_input=*/true, limits_for(context, options_),
+                         [&output](std::string_view chunk) {
+                           output.add(chunk);
                            return false;
                          });
   if (ending == ChildProcess::Ending::TimedOut) {
     output.pass_on_rest();
-    return Handling::failed(timed_out(options_.batch_time));
+    return Delivery::failed(timed_out(options_.batch_time));
   }
-  Handling by_status = judge((*child)->status());
-  auto reply = read_reply(output.text(), changes.size());
+  Delivery by_status = judge((*child)->status());
+  auto reply = parse_reply(output.text(), changes.size());
   if (!reply) output.pass_on_rest();
-  // Somebody who says "done" and fails has failed; nor is a word of one who was killed worth much.
+  // A command that replies "done" and fails has failed; the reply of one that was killed does not
+  // count.
   if (!reply || reply->is_done() || !(*child)->status().code) return by_status;
   return *std::move(reply);
 }
 
 // ── one process that stays ───────────────────────────────────────────────────────────────────────
 
-std::unique_ptr<ChildProcess> ExecStreamHandler::take_idle() {
+std::unique_ptr<ChildProcess> ExecStreamSink::take_idle() {
   const std::scoped_lock lock(mutex_);
   if (idle_.empty()) return nullptr;
   auto child = std::move(idle_.back());
@@ -84,60 +87,60 @@ std::unique_ptr<ChildProcess> ExecStreamHandler::take_idle() {
   return child;
 }
 
-void ExecStreamHandler::put_back(std::unique_ptr<ChildProcess> child) {
+void ExecStreamSink::put_back(std::unique_ptr<ChildProcess> child) {
   const std::scoped_lock lock(mutex_);
   idle_.push_back(std::move(child));
 }
 
-Handling ExecStreamHandler::handle(ObserverContext& context, Changes changes) {
+Delivery ExecStreamSink::deliver(ObserverContext& context, Changes changes) {
   auto child = take_idle();
   if (!child) {
     auto started = ChildProcess::start(options_.command, {"ORRERY_LEASE=" + context.lease_token()},
                                        options_.groups);
-    if (!started) return Handling::later(started.error().message());
+    if (!started) return Delivery::later(started.error().message());
     child = *std::move(started);
   }
   std::string answer;
   const auto ending = child->exchange(
-      envelope(context, changes) + "\n", /*close_input=*/false, patience_for(context, options_),
-      [&answer](std::string_view piece) {
-        answer += piece;
+      envelope(context, changes) + "\n", /*close_input=*/false, limits_for(context, options_),
+      [&answer](std::string_view chunk) {
+        answer += chunk;
         return answer.find('\n') != std::string::npos || answer.size() > kReplyBytesMax;
       });
   switch (ending) {
     case ChildProcess::Ending::TimedOut:
-      return Handling::failed(timed_out(options_.batch_time));
+      return Delivery::failed(timed_out(options_.batch_time));
     case ChildProcess::Ending::Stopped:
-      return Handling::failed("the command was stopped");
+      return Delivery::failed("the command was stopped");
     case ChildProcess::Ending::Exited:
-      return judge(child->status()).kind == Handling::Kind::Later
+      return judge(child->status()).kind == Delivery::Kind::Later
                  ? judge(child->status())
-                 : Handling::failed(fmt::format("the command ended ({}) without an answer",
+                 : Delivery::failed(fmt::format("the command ended ({}) without an answer",
                                                 child->status().words));
     case ChildProcess::Ending::Satisfied:
       break;
   }
   const std::size_t end = answer.find('\n');
   if (end == std::string::npos || end + 1 < answer.size()) {
-    // From here on nobody knows which answer belongs to which batch: it is killed.
-    return Handling::failed("the command answered with more than one line");
+    // Later answers could not be told apart by batch: the command is killed.
+    return Delivery::failed("the command answered with more than one line");
   }
-  auto reply = read_reply(answer, changes.size());
+  auto reply = parse_reply(answer, changes.size());
   put_back(std::move(child));
   if (reply) return *std::move(reply);
-  return Handling::failed(
+  return Delivery::failed(
       fmt::format("the command's answer is no reply: {}",
                   std::string_view(answer).substr(0, std::min<std::size_t>(end, 200))));
 }
 
-void ExecStreamHandler::close() {
+void ExecStreamSink::close() {
   while (const auto child = take_idle()) child->finish(options_.grace);
 }
 
 // ── LastLine ─────────────────────────────────────────────────────────────────────────────────────
 
-void LastLine::add(std::string_view piece) {
-  held_ += piece;
+void LastLine::add(std::string_view chunk) {
+  held_ += chunk;
   std::string_view held = held_;
   // The break at the very end belongs to the line before it.
   if (held.ends_with('\n')) held.remove_suffix(1);

@@ -1,12 +1,13 @@
 #include "sinks/exec/exec.h"
 
+#include <poll.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
 #include <csignal>
-#include <fstream>
 
-#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "sinks/test_observer_context.h"
@@ -17,12 +18,12 @@ namespace {
 using processor::Outcome;
 using std::chrono::milliseconds;
 
-/// Not of one that is dead and not yet buried by whoever has adopted it.
-bool is_running(pid_t pid) {
-  std::ifstream file(fmt::format("/proc/{}/stat", pid));
-  std::string number, name, state;
-  file >> number >> name >> state;
-  return file && state != "Z" && state != "X";
+/// Waits for the end of a process that is no child of ours; a zombie has ended.
+bool ends_within(pid_t pid, milliseconds time) {
+  const FileDescriptor watch(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  if (!watch.is_open()) return errno == ESRCH;
+  pollfd wait{watch.number(), POLLIN, 0};
+  return ::poll(&wait, 1, static_cast<int>(time.count())) == 1;
 }
 
 class ExecTest : public testing::Test {
@@ -32,12 +33,12 @@ class ExecTest : public testing::Test {
   ExecOptions options(std::string command) {
     ExecOptions options;
     options.command = std::move(command);
-    options.groups = std::make_shared<ChildGroups>();
+    options.groups = std::make_shared<ProcessGroups>();
     options.print = [this](std::string_view lines) { printed += lines; };
     return options;
   }
-  Handling run(const std::string& command, const std::vector<std::string_view>& documents) {
-    return ExecHandler(options(command)).handle(context, documents);
+  Delivery run(const std::string& command, const std::vector<std::string_view>& documents) {
+    return ExecSink(options(command)).deliver(context, documents);
   }
 
   TestObserverContext context{3, "\"10\"", "\"20\""};
@@ -46,11 +47,11 @@ class ExecTest : public testing::Test {
 
 TEST_F(ExecTest, ExitCodesAreOutcomes) {
   EXPECT_TRUE(run("cat >/dev/null", {"1"}).is_done());
-  EXPECT_EQ(run("exit 75", {"1"}).kind, Handling::Kind::Later);
-  EXPECT_EQ(run("exit 1", {"1"}).kind, Handling::Kind::Failed);
-  EXPECT_EQ(run("kill -9 $$", {"1"}).kind, Handling::Kind::Failed);
+  EXPECT_EQ(run("exit 75", {"1"}).kind, Delivery::Kind::Later);
+  EXPECT_EQ(run("exit 1", {"1"}).kind, Delivery::Kind::Failed);
+  EXPECT_EQ(run("kill -9 $$", {"1"}).kind, Delivery::Kind::Failed);
   // A typing error in the command must not turn every document into a dead letter.
-  EXPECT_EQ(run("no-such-command-anywhere 2>/dev/null", {"1"}).kind, Handling::Kind::Later);
+  EXPECT_EQ(run("no-such-command-anywhere 2>/dev/null", {"1"}).kind, Delivery::Kind::Later);
 }
 
 TEST_F(ExecTest, DocumentsAndFactsArrive) {
@@ -67,8 +68,8 @@ TEST_F(ExecTest, TheLastLineMayBeAReply) {
   EXPECT_EQ(printed, "some words\n");
   // It says more than an exit code, unless the two contradict each other.
   EXPECT_EQ(run("echo '{\"reject\":[0]}'; exit 1", {"1"}).outcome.kind, Outcome::Kind::Reject);
-  EXPECT_EQ(run("echo '{\"done\":true}'; exit 1", {"1"}).kind, Handling::Kind::Failed);
-  EXPECT_EQ(run("echo '{\"retry_after_ms\":1}'; kill -9 $$", {"1"}).kind, Handling::Kind::Failed);
+  EXPECT_EQ(run("echo '{\"done\":true}'; exit 1", {"1"}).kind, Delivery::Kind::Failed);
+  EXPECT_EQ(run("echo '{\"retry_after_ms\":1}'; kill -9 $$", {"1"}).kind, Delivery::Kind::Failed);
 }
 
 TEST_F(ExecTest, LargeBatchesDoNotWaitForEachOther) {
@@ -84,22 +85,20 @@ TEST_F(ExecTest, ACommandNeedNotReadItsInput) {
   EXPECT_TRUE(run("exec <&-; true", {document}).is_done());
 }
 
-TEST_F(ExecTest, WhoeverStaysBehindIsNotWaitedFor) {
+TEST_F(ExecTest, ABackgroundProcessIsNotWaitedFor) {
   // It holds standard output open.
   EXPECT_TRUE(run("cat >/dev/null; sleep 1000 2>/dev/null & echo $!", {"1"}).is_done());
   const pid_t left = static_cast<pid_t>(std::stol(printed));
   EXPECT_EQ(::kill(left, SIGKILL), 0);
 }
 
-TEST_F(ExecTest, WhatTakesTooLongIsKilledWithAllThatItStarted) {
+TEST_F(ExecTest, ATimeoutKillsTheWholeProcessGroup) {
   ExecOptions slow = options("sleep 1000 & echo $!; wait");
   slow.batch_time = milliseconds(200);
-  const auto handling = ExecHandler(slow).handle(context, std::vector<std::string_view>{"1"});
-  EXPECT_EQ(handling.kind, Handling::Kind::Failed);
+  const auto delivery = ExecSink(slow).deliver(context, std::vector<std::string_view>{"1"});
+  EXPECT_EQ(delivery.kind, Delivery::Kind::Failed);
   const pid_t started = static_cast<pid_t>(std::stol(printed));
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
-  while (is_running(started) && std::chrono::steady_clock::now() < deadline) ::usleep(1000);
-  EXPECT_FALSE(is_running(started));
+  EXPECT_TRUE(ends_within(started, milliseconds(30'000)));
 }
 
 TEST_F(ExecTest, AnEndLeavesTimeToFinish) {
@@ -107,39 +106,39 @@ TEST_F(ExecTest, AnEndLeavesTimeToFinish) {
   EXPECT_TRUE(run("cat >/dev/null", {"1"}).is_done());
   ExecOptions slow = options("sleep 1000");
   slow.grace = milliseconds(50);
-  EXPECT_EQ(ExecHandler(slow).handle(context, std::vector<std::string_view>{"1"}).kind,
-            Handling::Kind::Failed);
+  EXPECT_EQ(ExecSink(slow).deliver(context, std::vector<std::string_view>{"1"}).kind,
+            Delivery::Kind::Failed);
 }
 
 TEST_F(ExecTest, AStreamKeepsItsProcess) {
-  ExecStreamHandler handler(
+  ExecStreamSink sink(
       options("while read -r line; do echo \"{\\\"reject\\\":[],\\\"reason\\\":\\\"$$\\\"}\"; "
               "done"));
   const std::vector<std::string_view> documents = {"1"};
-  EXPECT_TRUE(handler.handle(context, documents).is_done());
-  EXPECT_TRUE(handler.handle(context, documents).is_done());
-  handler.close();
+  EXPECT_TRUE(sink.deliver(context, documents).is_done());
+  EXPECT_TRUE(sink.deliver(context, documents).is_done());
+  sink.close();
 }
 
 TEST_F(ExecTest, AStreamThatDiesIsStartedAgain) {
-  ExecStreamHandler handler(options("read -r line; echo '{}'; read -r line; exit 3"));
+  ExecStreamSink sink(options("read -r line; echo '{}'; read -r line; exit 3"));
   const std::vector<std::string_view> documents = {"1"};
   for (int i = 0; i < 2; ++i) {
-    EXPECT_TRUE(handler.handle(context, documents).is_done());
-    const auto died = handler.handle(context, documents);
-    EXPECT_EQ(died.kind, Handling::Kind::Failed);
+    EXPECT_TRUE(sink.deliver(context, documents).is_done());
+    const auto died = sink.deliver(context, documents);
+    EXPECT_EQ(died.kind, Delivery::Kind::Failed);
     EXPECT_NE(died.reason.find("exit code 3"), std::string::npos) << died.reason;
   }
 }
 
 TEST_F(ExecTest, AStreamThatAnswersNonsenseHasFailed) {
   const std::vector<std::string_view> documents = {"1"};
-  ExecStreamHandler words(options("while read -r line; do echo all is well; done"));
-  EXPECT_EQ(words.handle(context, documents).kind, Handling::Kind::Failed);
+  ExecStreamSink words(options("while read -r line; do echo all is well; done"));
+  EXPECT_EQ(words.deliver(context, documents).kind, Delivery::Kind::Failed);
   // Nobody knows which batch the second answer is about.
-  ExecStreamHandler twice(options("while read -r line; do printf '{}\\n{}\\n'; done"));
-  EXPECT_EQ(twice.handle(context, documents).kind, Handling::Kind::Failed);
-  EXPECT_EQ(twice.handle(context, documents).kind, Handling::Kind::Failed);
+  ExecStreamSink twice(options("while read -r line; do printf '{}\\n{}\\n'; done"));
+  EXPECT_EQ(twice.deliver(context, documents).kind, Delivery::Kind::Failed);
+  EXPECT_EQ(twice.deliver(context, documents).kind, Delivery::Kind::Failed);
 }
 
 TEST(LastLine, HoldsBackOnlyTheLast) {

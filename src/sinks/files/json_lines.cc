@@ -62,7 +62,7 @@ std::optional<std::uint64_t> position_number(std::string_view position) {
   return number;
 }
 
-Result<> write_all(const Descriptor& file, std::string_view text, const fs::path& path) {
+Result<> write_all(const FileDescriptor& file, std::string_view text, const fs::path& path) {
   while (!text.empty()) {
     const ssize_t count = ::write(file.number(), text.data(), text.size());
     if (count < 0 && errno == EINTR) continue;
@@ -73,7 +73,7 @@ Result<> write_all(const Descriptor& file, std::string_view text, const fs::path
 }
 
 Result<> sync_directory(const fs::path& path) {
-  const Descriptor directory(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const FileDescriptor directory(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!directory.is_open() || ::fsync(directory.number()) != 0) return failed(path);
   return {};
 }
@@ -91,7 +91,7 @@ Result<> make_directory(const fs::path& path) {
 /// Durable when it returns, and never half.
 Result<> write_file(const fs::path& path, std::string_view text) {
   const fs::path draft = path.string() + ".new";
-  const Descriptor file(::open(draft.c_str(), O_CREAT | O_WRONLY | O_TRUNC | O_CLOEXEC, 0666));
+  const FileDescriptor file(::open(draft.c_str(), O_CREAT | O_WRONLY | O_TRUNC | O_CLOEXEC, 0666));
   if (!file.is_open()) return failed(draft);
   ORRERY_TRY(write_all(file, text, draft));
   if (::fsync(file.number()) != 0) return failed(draft);
@@ -100,15 +100,15 @@ Result<> write_file(const fs::path& path, std::string_view text) {
 }
 
 /// nullopt: there is none.
-std::optional<JsonlRecord> read_record(const fs::path& path) {
+std::optional<FileRecord> read_file_record(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file) return std::nullopt;
   const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  auto record = JsonlRecord::parse(text);
+  auto record = FileRecord::parse(text);
   return record ? std::optional(*std::move(record)) : std::nullopt;
 }
 
-/// The epochs of all workplaces of a lease, also of those that were closed and not yet removed.
+/// The epochs of all staging directories of a lease, closed ones that were not yet removed too.
 std::vector<std::uint64_t> epochs_in(const fs::path& directory) {
   std::vector<std::uint64_t> epochs;
   std::error_code failure;
@@ -122,18 +122,29 @@ std::vector<std::uint64_t> epochs_in(const fs::path& directory) {
 
 }  // namespace
 
-std::string jsonl_name(std::string_view lease, std::string_view from) {
+Result<> make_writable(const fs::path& directory) {
+  std::error_code failure;
+  fs::create_directories(directory, failure);
+  if (failure || ::access(directory.c_str(), W_OK) != 0) {
+    return Error(ErrorCode::Unavailable,
+                 fmt::format("cannot write in {}: {}", directory.string(),
+                             failure ? failure.message() : std::strerror(errno)));
+  }
+  return {};
+}
+
+std::string file_name_of(std::string_view lease, std::string_view from) {
   const auto number = position_number(from);
   const std::string position =
       number ? fmt::format("{:020}", *number) : file_word(plain_position(from));
   return fmt::format("{}-{}{}", file_word(lease), position, kSuffix);
 }
 
-std::string JsonlRecord::to_json() const {
+std::string FileRecord::to_json() const {
   return Json{{"file", file}, {"from", from}, {"to", to}}.dump() + "\n";
 }
 
-Result<JsonlRecord> JsonlRecord::parse(std::string_view json) {
+Result<FileRecord> FileRecord::parse(std::string_view json) {
   const Json value = Json::parse(json, nullptr, /*allow_exceptions=*/false);
   const auto text = [&value](const char* name) {
     return value.contains(name) && value[name].is_string() ? value[name].get<std::string>()
@@ -142,35 +153,38 @@ Result<JsonlRecord> JsonlRecord::parse(std::string_view json) {
   if (!value.is_object() || text("file").empty()) {
     return Error(ErrorCode::BadRequest, "this names no file");
   }
-  return JsonlRecord{text("file"), text("from"), text("to")};
+  return FileRecord{text("file"), text("from"), text("to")};
 }
 
-bool JsonlRecord::comes_again(std::string_view position) const {
+bool FileRecord::is_replayed_from(std::string_view position) const {
   const auto begin = position_number(from);
   const auto now = position_number(position);
   if (begin && now) return *now <= *begin;
   return plain_position(position) == plain_position(from);
 }
 
-JsonlObserver::JsonlObserver(JsonlOptions options, std::shared_ptr<Tally> tally, Complain complain)
-    : options_(std::move(options)), tally_(std::move(tally)), complain_(std::move(complain)) {}
+JsonLinesSink::JsonLinesSink(JsonLinesOptions options, std::shared_ptr<SinkStats> stats,
+                             ReportProblem report_problem)
+    : options_(std::move(options)),
+      stats_(std::move(stats)),
+      report_problem_(std::move(report_problem)) {}
 
-JsonlObserver::~JsonlObserver() { drop_part(); }
+JsonLinesSink::~JsonLinesSink() { drop_part(); }
 
-void JsonlObserver::open(ObserverContext& context) {
+void JsonLinesSink::open(ObserverContext& context) {
   if (const auto taken = take_over(context); !taken) {
     throw std::runtime_error(taken.error().message());
   }
 }
 
-Result<> JsonlObserver::take_over(const ObserverContext& context) {
+Result<> JsonLinesSink::take_over(const ObserverContext& context) {
   const fs::path places = options_.directory / kSide / file_word(context.lease_token());
   const auto place_of = [&places](std::uint64_t epoch) {
     return places / fmt::format("{}", epoch);
   };
-  workplace_ = place_of(context.epoch());
-  ORRERY_TRY(make_directory(workplace_));
-  // Ours is there before we look at others: of two who do this at once, one sees the other.
+  staging_ = place_of(context.epoch());
+  ORRERY_TRY(make_directory(staging_));
+  // Ours exists before we list the others: of two owners who do this at once, one sees the other.
   for (const std::uint64_t epoch : epochs_in(places)) {
     if (epoch == context.epoch()) continue;
     if (epoch > context.epoch()) {
@@ -183,8 +197,8 @@ Result<> JsonlObserver::take_over(const ObserverContext& context) {
       return failed(closed);
     }
     std::error_code failure;
-    if (const auto newest = read_record(closed / kNewest);
-        newest && newest->comes_again(context.from())) {
+    if (const auto newest = read_file_record(closed / kNewest);
+        newest && newest->is_replayed_from(context.from())) {
       fs::remove(options_.directory / newest->file, failure);
     }
     fs::remove_all(closed, failure);
@@ -192,32 +206,33 @@ Result<> JsonlObserver::take_over(const ObserverContext& context) {
   return sync_directory(options_.directory);
 }
 
-Outcome JsonlObserver::process(ObserverContext& context, const processor::Documents& changes) {
+Outcome JsonLinesSink::process(ObserverContext& context, const processor::Documents& changes) {
   auto stored = append(context, changes.items());
   if (stored && (is_full() || context.stop().stop_requested())) stored = complete(context);
   if (!stored) {
     drop_part();
-    complain_(context.lease_token(), stored.error().message());
+    report_problem_(context.lease_token(), stored.error().message());
     return Outcome::stop(stored.error().message());
   }
-  tally_->documents += changes.size();
+  stats_->documents += changes.size();
   return Outcome::done();
 }
 
-void JsonlObserver::idle(ObserverContext& context) {
+void JsonLinesSink::idle(ObserverContext& context) {
   if (!part_) return;
   const auto stored = complete(context);
-  // Nothing was acknowledged: the part that could not be put in its place is tried again, with what
-  // comes until then.
-  if (!stored) complain_(context.lease_token(), stored.error().message());
+  // Nothing was acknowledged: the part is renamed later, together with the changes that come until
+  // then.
+  if (!stored) report_problem_(context.lease_token(), stored.error().message());
 }
 
-Result<> JsonlObserver::append(const ObserverContext& context, Changes changes) {
-  const fs::path path = workplace_ / kPart;
+Result<> JsonLinesSink::append(const ObserverContext& context, Changes changes) {
+  const fs::path path = staging_ / kPart;
   if (!part_) {
     Part part;
-    part.record = {jsonl_name(context.lease_token(), context.from()), context.from(), {}};
-    part.file = Descriptor(::open(path.c_str(), O_CREAT | O_WRONLY | O_TRUNC | O_CLOEXEC, 0666));
+    part.record = {file_name_of(context.lease_token(), context.from()), context.from(), {}};
+    part.file =
+        FileDescriptor(::open(path.c_str(), O_CREAT | O_WRONLY | O_TRUNC | O_CLOEXEC, 0666));
     if (!part.file.is_open()) return failed(path);
     part.begun = SteadyClock::now();
     part_ = std::move(part);
@@ -230,16 +245,16 @@ Result<> JsonlObserver::append(const ObserverContext& context, Changes changes) 
   return {};
 }
 
-bool JsonlObserver::is_full() const {
+bool JsonLinesSink::is_full() const {
   return part_->bytes >= options_.file_bytes_max ||
          part_->documents >= options_.file_documents_max ||
          SteadyClock::now() - part_->begun >= options_.file_time_max;
 }
 
-Result<> JsonlObserver::complete(ObserverContext& context) {
-  const fs::path path = workplace_ / kPart;
+Result<> JsonLinesSink::complete(ObserverContext& context) {
+  const fs::path path = staging_ / kPart;
   if (::fsync(part_->file.number()) != 0) return failed(path);
-  ORRERY_TRY(write_file(workplace_ / kNewest, part_->record.to_json()));
+  ORRERY_TRY(write_file(staging_ / kNewest, part_->record.to_json()));
   const fs::path place = options_.directory / part_->record.file;
   if (::rename(path.c_str(), place.c_str()) != 0) return failed(place);
   ORRERY_TRY(sync_directory(options_.directory));
@@ -247,23 +262,23 @@ Result<> JsonlObserver::complete(ObserverContext& context) {
   return checkpoint(context);
 }
 
-/// Insists: the next file must not begin before this one is known to be done.
-Result<> JsonlObserver::checkpoint(ObserverContext& context) {
+/// Retries until it succeeds: the next file must not begin before this one is checkpointed.
+Result<> JsonLinesSink::checkpoint(ObserverContext& context) {
   while (true) {
     try {
       context.checkpoint();
       return {};
     } catch (const client::CosmosException& refusal) {
       if (context.stop().stop_requested()) return Error(ErrorCode::Conflict, refusal.what());
-      complain_(context.lease_token(), refusal.what());
+      report_problem_(context.lease_token(), refusal.what());
     }
     wait_unless_stopped(context.stop(), kCheckpointWait);
   }
 }
 
-void JsonlObserver::drop_part() {
+void JsonLinesSink::drop_part() {
   if (!part_) return;
-  ::unlink((workplace_ / kPart).c_str());
+  ::unlink((staging_ / kPart).c_str());
   part_.reset();
 }
 

@@ -18,20 +18,20 @@ namespace {
 namespace fs = std::filesystem;
 using processor::Outcome;
 
-class JsonlTest : public testing::Test {
+class JsonLinesTest : public testing::Test {
  protected:
-  JsonlTest()
+  JsonLinesTest()
       : directory(fs::temp_directory_path() /
                   fmt::format("orrery-jsonl-{:x}", std::random_device()())) {
     fs::create_directories(directory);
     options.directory = directory;
     options.file_documents_max = 2;
   }
-  ~JsonlTest() override { fs::remove_all(directory); }
+  ~JsonLinesTest() override { fs::remove_all(directory); }
 
-  std::unique_ptr<JsonlObserver> open(std::uint64_t epoch, const std::string& position) {
-    auto observer = std::make_unique<JsonlObserver>(
-        options, tally,
+  std::unique_ptr<JsonLinesSink> open(std::uint64_t epoch, const std::string& position) {
+    auto observer = std::make_unique<JsonLinesSink>(
+        options, stats,
         [this](const std::string&, const std::string& problem) { problems.push_back(problem); });
     TestObserverContext context(epoch, position, position);
     observer->open(context);
@@ -50,14 +50,14 @@ class JsonlTest : public testing::Test {
   }
 
   fs::path directory;
-  JsonlOptions options;
-  std::shared_ptr<Tally> tally = std::make_shared<Tally>();
+  JsonLinesOptions options;
+  std::shared_ptr<SinkStats> stats = std::make_shared<SinkStats>();
   std::vector<std::string> problems;
 };
 
 using Files = std::map<std::string, std::string>;
 
-TEST_F(JsonlTest, AFileIsThereWhenItIsFullAndThenCheckpointed) {
+TEST_F(JsonLinesTest, AFileIsThereWhenItIsFullAndThenCheckpointed) {
   auto observer = open(1, "");
   TestObserverContext first(1, "", "\"5\"");
   EXPECT_EQ(observer->process(first, page_of({"1"})).kind, Outcome::Kind::Done);
@@ -70,7 +70,7 @@ TEST_F(JsonlTest, AFileIsThereWhenItIsFullAndThenCheckpointed) {
   EXPECT_EQ(files(), (Files{{"7-00000000000000000000.jsonl", "1\n2\n"}}));
 }
 
-TEST_F(JsonlTest, AFileIsEndedWhenNothingIsLeft) {
+TEST_F(JsonLinesTest, AFileIsEndedWhenNothingIsLeft) {
   auto observer = open(1, "");
   TestObserverContext batch(1, "", "\"5\"");
   observer->process(batch, page_of({"1"}));
@@ -82,7 +82,7 @@ TEST_F(JsonlTest, AFileIsEndedWhenNothingIsLeft) {
   EXPECT_EQ(idle.checkpoints.size(), 1u);
 }
 
-TEST_F(JsonlTest, AFileWhosePositionWasNotWrittenIsTakenAwayByTheNextOwner) {
+TEST_F(JsonLinesTest, AFileWhosePositionWasNotWrittenIsTakenAwayByTheNextOwner) {
   // The lease stands at 3; the first batch begins at 4, since there was nothing in between.
   TestObserverContext lost(1, "\"4\"", "\"9\"");
   lost.on_checkpoint = [&lost] {
@@ -99,7 +99,7 @@ TEST_F(JsonlTest, AFileWhosePositionWasNotWrittenIsTakenAwayByTheNextOwner) {
   EXPECT_EQ(files(), (Files{{"7-00000000000000000003.jsonl", "1\n2\n3\n"}}));
 }
 
-TEST_F(JsonlTest, AFileWhosePositionWasWrittenStays) {
+TEST_F(JsonLinesTest, AFileWhosePositionWasWrittenStays) {
   TestObserverContext batch(1, "\"4\"", "\"9\"");
   open(1, "\"3\"")->process(batch, page_of({"1", "2"}));
   open(2, "\"9\"");
@@ -107,7 +107,7 @@ TEST_F(JsonlTest, AFileWhosePositionWasWrittenStays) {
   EXPECT_EQ(files().size(), 1u);
 }
 
-TEST_F(JsonlTest, APartThatWasNotCompletedIsNeverSeen) {
+TEST_F(JsonLinesTest, APartThatWasNotCompletedIsNeverSeen) {
   {
     auto observer = open(1, "");
     TestObserverContext batch(1, "", "\"5\"");
@@ -121,7 +121,7 @@ TEST_F(JsonlTest, APartThatWasNotCompletedIsNeverSeen) {
   EXPECT_FALSE(fs::exists(directory / ".orrery" / "7" / "2"));
 }
 
-TEST_F(JsonlTest, AnOwnerWhoDiesWhileItTakesOverIsMadeUpFor) {
+TEST_F(JsonLinesTest, AnOwnerWhoDiesWhileItTakesOverIsMadeUpFor) {
   TestObserverContext lost(1, "\"4\"", "\"9\"");
   lost.on_checkpoint = [&lost] {
     lost.request_stop();
@@ -134,7 +134,7 @@ TEST_F(JsonlTest, AnOwnerWhoDiesWhileItTakesOverIsMadeUpFor) {
   EXPECT_EQ(files(), Files{});
 }
 
-TEST_F(JsonlTest, WhoeverHasLostTheLeaseWithoutKnowingItWritesNothing) {
+TEST_F(JsonLinesTest, AnOwnerThatLostTheLeaseUnknowinglyWritesNothing) {
   auto old = open(1, "");
   TestObserverContext first(1, "", "\"5\"");
   old->process(first, page_of({"1"}));
@@ -149,7 +149,7 @@ TEST_F(JsonlTest, WhoeverHasLostTheLeaseWithoutKnowingItWritesNothing) {
   EXPECT_THROW(open(1, ""), std::runtime_error);
 }
 
-TEST_F(JsonlTest, AnEndPutsTheLastBatchInItsPlace) {
+TEST_F(JsonLinesTest, AnEndPutsTheLastBatchInItsPlace) {
   auto observer = open(1, "");
   TestObserverContext batch(1, "", "\"5\"");
   batch.request_stop();
@@ -157,10 +157,10 @@ TEST_F(JsonlTest, AnEndPutsTheLastBatchInItsPlace) {
   EXPECT_EQ(files().size(), 1u);
 }
 
-TEST(JsonlName, SortsByPosition) {
-  EXPECT_EQ(jsonl_name("0", ""), "0-00000000000000000000.jsonl");
-  EXPECT_EQ(jsonl_name("0", "\"4711\""), "0-00000000000000004711.jsonl");
-  EXPECT_EQ(jsonl_name("05C1-0F", "\"c:1/2\""), "05C1-0F-c%3A1%2F2.jsonl");
+TEST(FileName, SortsByPosition) {
+  EXPECT_EQ(file_name_of("0", ""), "0-00000000000000000000.jsonl");
+  EXPECT_EQ(file_name_of("0", "\"4711\""), "0-00000000000000004711.jsonl");
+  EXPECT_EQ(file_name_of("05C1-0F", "\"c:1/2\""), "05C1-0F-c%3A1%2F2.jsonl");
 }
 
 }  // namespace
