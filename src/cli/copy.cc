@@ -1,16 +1,12 @@
 // orrery copy: one container into another, each change exactly once.
-#include <fcntl.h>
-#include <sys/file.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cctype>
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
-#include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,7 +21,10 @@
 #include "cli/process_options.h"
 #include "cli/progress_line.h"
 #include "cli/stop_signals.h"
+#include "sinks/container/copy_names.h"
 #include "sinks/container/job.h"
+#include "sinks/container/retry.h"
+#include "sinks/container/state_directory.h"
 #include "sinks/container/verify.h"
 
 namespace orrery::cli {
@@ -37,9 +36,9 @@ using sinks::CopyJob;
 
 constexpr int kInterrupted = 130;  // As shells say it.
 constexpr std::chrono::milliseconds kTick{50};
-/// How often the leases are looked at while nothing calls for it.
-constexpr std::chrono::milliseconds kLookInterval{1'000};
-constexpr std::chrono::milliseconds kLookIntervalMin{100};
+/// How often the leases are read while none of them became idle.
+constexpr std::chrono::milliseconds kRefreshInterval{1'000};
+constexpr std::chrono::milliseconds kRefreshIntervalMin{100};
 
 struct Options {
   ConnectionOptions from;
@@ -65,11 +64,17 @@ int fail(std::string_view message) {
   return 1;
 }
 
-std::string hash_text(const std::string& text) {
-  // FNV-1a: the same on every machine and in every version, as names of groups must be.
-  std::uint64_t hash = 14695981039346656037ull;
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ull;
-  return fmt::format("{:016x}", hash);
+/// The failure, and which option helps.
+std::string words_for(const CopyFailure& failure) {
+  switch (failure.remedy()) {
+    case CopyFailure::Remedy::None:
+      break;
+    case CopyFailure::Remedy::OtherGroup:
+      return fmt::format("{}. Take another --group", failure.what());
+    case CopyFailure::Remedy::SharedLeases:
+      return fmt::format("{}. Several share the work with --leases", failure.what());
+  }
+  return failure.what();
 }
 
 /// A message for a container that is not there, else the server's own.
@@ -139,90 +144,57 @@ Sides open_sides(const Options& options) {
   return sides;
 }
 
+sinks::CopyEnds ends_of(const Options& options, const Sides& sides) {
+  return {sides.from.endpoint(), options.source,      sides.source_properties.rid,
+          sides.to.endpoint(),   options.destination, sides.destination_properties.rid};
+}
+
 // ── leases ───────────────────────────────────────────────────────────────────────────────────────
 
 /// Where the leases are, and under which name this process takes them.
 struct LeaseHome {
+  std::optional<sinks::StateDirectory> directory;  ///< without --leases
   std::shared_ptr<processor::LeaseStore> store;
   std::string prefix;
   std::string host;
-  int lock = -1;  ///< of the state directory
-
-  LeaseHome() = default;
-  LeaseHome(const LeaseHome&) = delete;
-  LeaseHome& operator=(const LeaseHome&) = delete;
-  ~LeaseHome() {
-    if (lock >= 0) ::close(lock);
-  }
 };
 
-/// What becomes of leases that an earlier copy has left in the state directory.
-enum class OldLeases { GoOn, Forget };
-
-/// Of this process alone as long as it runs, so that it may take the leases of one that was killed
-/// before as its own, without waiting until they expire.
-void open_state_directory(const fs::path& directory, OldLeases old, LeaseHome& place) {
-  std::error_code failure;
-  fs::create_directories(directory, failure);
-  const fs::path lock = directory / "running";
-  place.lock = ::open(lock.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600);
-  if (place.lock < 0) {
-    throw CopyFailure(fmt::format("the state directory {} can't be used", directory.string()));
-  }
-  if (::flock(place.lock, LOCK_EX | LOCK_NB) != 0) {
-    throw CopyFailure(
-        fmt::format("another 'orrery copy' works with the state in {}. Several share the work with "
-                    "--leases",
-                    directory.string()));
-  }
-  const fs::path leases = directory / "leases";
-  if (old == OldLeases::Forget) fs::remove_all(leases, failure);
-  // One that was killed while it made the leases has left the lock that keeps others from it.
-  for (const auto& entry : fs::directory_iterator(leases, failure)) {
-    if (entry.path().filename().string().ends_with("%2Elock.json")) {
-      std::error_code ignored;
-      fs::remove(entry.path(), ignored);
-    }
-  }
-  place.store = processor::file_lease_store(leases.string());
-  place.host = "copy";
+LeaseHome open_state(const Options& options, const Sides& sides, const std::string& group,
+                     const std::string& generation) {
+  const fs::path path =
+      options.state.empty() ? state_home() / "copy" / group : fs::path(options.state);
+  // A server that began anew gives the same rids again: only this tells its container from the
+  // one that the leases are about.
+  using OldLeases = sinks::StateDirectory::OldLeases;
+  LeaseHome home;
+  home.directory.emplace(path, sides.is_destination_new ? OldLeases::Remove : OldLeases::Keep);
+  home.store = home.directory->leases();
+  home.prefix = generation + ".";
+  home.host = "copy";
+  return home;
 }
 
-void open_leases(const Options& options, const Sides& sides, const std::string& group,
-                 LeaseHome& place) {
-  // A destination that was made anew has nothing of what older leases say.
-  const std::string generation =
-      hash_text(options.destination + "\n" + sides.destination_properties.rid).substr(0, 8);
-  if (options.leases.empty()) {
-    place.prefix = generation + ".";
-    const fs::path directory =
-        options.state.empty() ? state_home() / "copy" / group : fs::path(options.state);
-    // A server that began anew gives the same rids again: only this tells its container from the
-    // one that the leases are about.
-    const auto leases = sides.is_destination_new ? OldLeases::Forget : OldLeases::GoOn;
-    open_state_directory(directory, leases, place);
-    return;
-  }
+LeaseHome open_leases(const Options& options, const Sides& sides, const std::string& group) {
+  const std::string generation = sinks::destination_generation(ends_of(options, sides));
+  if (options.leases.empty()) return open_state(options, sides, group, generation);
   if (options.leases == options.destination ||
       (options.leases == options.source && sides.from.endpoint() == sides.to.endpoint())) {
     throw CopyFailure("leases need a container of their own");
   }
   const client::Container leases = open_container(sides.to, options.leases);
-  if (options.create) {
-    client::ContainerProperties properties;
-    properties.partition_key_paths = {"/id"};
-    properties.default_ttl = -1;
-    create_container(sides.to, options.leases, std::move(properties), 0);
-  }
+  if (options.create) create_lease_container(sides.to, options.leases);
   read_container(leases, options.leases, " for the leases; --create makes it");
-  place.prefix = group + "." + generation + ".";
-  place.store = processor::container_lease_store(leases);
-  place.host = options.host.empty() ? unique_host_name() : options.host;
+  LeaseHome home;
+  home.store = processor::container_lease_store(leases);
+  home.prefix = group + "." + generation + ".";
+  home.host = options.host.empty() ? unique_host_name() : options.host;
+  return home;
 }
 
 // ── running ──────────────────────────────────────────────────────────────────────────────────────
 
-/// Says what goes on, once each, without getting into the progress line's way.
+/// Prints messages, but not one that repeats the last, on lines of their own below the progress
+/// line.
 class Teller {
  public:
   void say(const std::string& message) {
@@ -242,28 +214,30 @@ struct Ending {
   std::string failure;
 };
 
-/// Until it is caught up, interrupted, or can't go on.
-Ending watch(CopyJob& job, const Options& options, const sinks::Target& target,
+/// Shows progress until the copy is caught up, interrupted, or can't go on.
+Ending watch(CopyJob& job, const Options& options, const sinks::CopyTarget& target,
              const std::stop_token& stop, Teller& teller) {
   using Clock = ProgressLine::Clock;
   ProgressLine progress(stderr, fmt::format("{} to {}", options.source, options.destination));
-  Clock::time_point last_look{};
+  Clock::time_point last_refresh{};
   Ending ending;
   while (wait_unless_stopped(stop, kTick)) {
-    ending.failure = job.failure();
-    if (!ending.failure.empty()) return ending;
-    const auto since = Clock::now() - last_look;
-    if (since >= kLookInterval || (since >= kLookIntervalMin && job.worth_a_look())) {
+    if (const auto failure = job.failure()) {
+      ending.failure = words_for(*failure);
+      return ending;
+    }
+    const auto since = Clock::now() - last_refresh;
+    if (since >= kRefreshInterval || (since >= kRefreshIntervalMin && job.became_idle())) {
       try {
-        ending.caught_up = job.look() && !options.follow;
+        ending.caught_up = job.refresh() && !options.follow;
       } catch (const client::CosmosException& failure) {
-        if (!sinks::may_pass(failure)) {
+        if (!sinks::is_transient(failure)) {
           ending.failure = words_for(failure, options.source, " any more");
           return ending;
         }
         teller.say(fmt::format("{}: {}; trying again", options.source, failure.what()));
       }
-      last_look = Clock::now();
+      last_refresh = Clock::now();
     }
     progress.show({target.written, job.documents_left(), ""});
     if (ending.caught_up) break;
@@ -271,7 +245,7 @@ Ending watch(CopyJob& job, const Options& options, const sinks::Target& target,
   return ending;
 }
 
-int check_and_finish(const Options& options, const Sides& sides, const sinks::Target& target,
+int check_and_finish(const Options& options, const Sides& sides, const sinks::CopyTarget& target,
                      const CopyJob& job, const std::stop_token& stop) {
   if (options.verify) {
     const auto report = sinks::compare(sides.source, target, stop);
@@ -302,23 +276,18 @@ int run_copy(const Options& options, const std::stop_token& stop) {
   const auto begun = std::chrono::steady_clock::now();
   const Sides sides = open_sides(options);
   const std::string group =
-      !options.group.empty()
-          ? options.group
-          : fmt::format("copy-{}",
-                        hash_text(fmt::format("{}\n{}\n{}\n{}\n{}", sides.from.endpoint(),
-                                              options.source, sides.source_properties.rid,
-                                              sides.to.endpoint(), options.destination)));
-  LeaseHome place;
-  open_leases(options, sides, group, place);
+      options.group.empty() ? sinks::default_group(ends_of(options, sides)) : options.group;
+  const LeaseHome home = open_leases(options, sides, group);
 
   Teller teller;
-  sinks::Target target(sides.destination, options.destination, group, sides.source_properties.rid);
-  target.tell_waiting = [&](const std::string& why) {
+  sinks::CopyTarget target(sides.destination, options.destination, group,
+                           sides.source_properties.rid);
+  target.report_waiting = [&](const std::string& why) {
     teller.say(fmt::format("{}: {}; trying again", options.destination, why));
   };
-  sinks::JobOptions job_options;
-  job_options.host_name = place.host;
-  job_options.lease_prefix = place.prefix;
+  sinks::CopyOptions job_options;
+  job_options.host_name = home.host;
+  job_options.lease_prefix = home.prefix;
   job_options.page_size = options.page_size;
   job_options.concurrency = options.concurrency;
   job_options.follow = options.follow;
@@ -329,7 +298,7 @@ int run_copy(const Options& options, const std::stop_token& stop) {
         "that were copied before may differ, or be in {} only. Compare them with --verify",
         options.source, options.destination));
   };
-  CopyJob job(sides.source, place.store, target, job_options);
+  CopyJob job(sides.source, home.store, target, job_options);
   job.start();
   const Ending ending = watch(job, options, target, stop, teller);
   job.stop();
@@ -355,6 +324,8 @@ int run(const Options& options) {
   } catch (const client::CosmosException& failure) {
     if (failure.failure() == client::Failure::Cancelled) return kInterrupted;
     return complain(failure);
+  } catch (const CopyFailure& failure) {
+    return fail(words_for(failure));
   } catch (const std::exception& failure) {
     return fail(failure.what());
   }

@@ -9,7 +9,6 @@
 #include "client/exchange/refusal.h"
 
 namespace orrery::cli {
-namespace {
 
 void create_lease_container(const client::CosmosClient& client, const std::string& name) {
   client::ContainerProperties properties;
@@ -20,8 +19,6 @@ void create_lease_container(const client::CosmosClient& client, const std::strin
   client.create_database_if_not_exists(database);
   client.database(database).create_container_if_not_exists(properties);
 }
-
-}  // namespace
 
 std::filesystem::path state_home() {
   namespace fs = std::filesystem;

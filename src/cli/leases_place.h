@@ -21,6 +21,9 @@ struct LeasePlace {
 /// Adds --leases, --leases-connection, --state and --group.
 void add_lease_place_options(CLI::App& command, LeasePlace& place);
 
+/// Makes the container DATABASE/CONTAINER for leases, if it is not there. Throws CosmosException.
+void create_lease_container(const client::CosmosClient& client, const std::string& name);
+
 /// Throws CosmosException when it makes no sense, or when there is no such container.
 std::shared_ptr<processor::LeaseStore> open_lease_store(const LeasePlace& place,
                                                         const ConnectionOptions& connection,
@@ -29,7 +32,7 @@ std::shared_ptr<processor::LeaseStore> open_lease_store(const LeasePlace& place,
 /// A group by name, for sentences.
 std::string name_of_group(const std::string& group);
 
-/// Where commands keep what they have to remember: in $XDG_STATE_HOME or ~/.local/state.
+/// Where commands keep their state: in $XDG_STATE_HOME or ~/.local/state.
 std::filesystem::path state_home();
 
 /// In state_home(); one for each server, since containers of different servers

@@ -1,9 +1,10 @@
-// What is written by hosts that do not know yet that they have lost their lease: the writers of
+// Writes of hosts that do not know yet that they have lost their lease: the writers of
 // `orrery copy` themselves, in the order of events that no test from outside can bring about.
 #include "sinks/container/lease_writer.h"
 
 #include <gtest/gtest.h>
 
+#include "sinks/container/copy_failure.h"
 #include "test_account.h"
 
 namespace orrery::sinks {
@@ -15,26 +16,26 @@ const client::FeedRange kLeft{"", "80"};
 class WriterTest : public test::AccountTest {
  protected:
   /// The destination of a test, with a key that has room for positions or one that has not.
-  Target& make_target(const std::string& key_path = "/region") {
+  CopyTarget& make_target(const std::string& key_path = "/region") {
     client::ContainerProperties properties;
     properties.id = "dst";
     properties.partition_key_paths = {key_path};
     properties.change_feed_policy = R"({"retentionDuration":60})";
     database().create_container(properties);
-    target_ = std::make_unique<Target>(database().container("dst"), "dst", "g", "source");
-    ledger_ = std::make_unique<LedgerKeeper>(*target_);
+    target_ = std::make_unique<CopyTarget>(database().container("dst"), "dst", "g", "source");
+    ledger_ = std::make_unique<LedgerStore>(*target_);
     return *target_;
   }
 
   LeaseWriter writer(const client::FeedRange& area, std::uint64_t epoch) {
-    auto registration = ledger_->enter(area, epoch);
+    auto registration = ledger_->register_owner(area, epoch);
     EXPECT_FALSE(registration.superseded);
     return LeaseWriter(*target_, *ledger_, area, epoch, std::move(registration));
   }
 
   /// Of a place in the left half of the source.
-  Change change(std::uint64_t lsn, std::string id = "a", std::string region = "eu") {
-    Change made;
+  SourceChange change(std::uint64_t lsn, std::string id = "a", std::string region = "eu") {
+    SourceChange made;
     made.text =
         R"({"id":")" + id + R"(","region":")" + region + R"(","n":)" + std::to_string(lsn) + "}";
     made.id = std::move(id);
@@ -45,23 +46,23 @@ class WriterTest : public test::AccountTest {
     return made;
   }
 
-  WriteOutcome write(LeaseWriter& writer, const Change& change) {
+  WriteOutcome write(LeaseWriter& writer, const SourceChange& change) {
     return target_->keys.has_id() ? writer.write_compared({&change}, {})
                                   : writer.write_key({&change}, {});
   }
 
-  std::string stored(const Change& change) const {
+  std::string stored(const SourceChange& change) const {
     return without_system_properties(
-        target_->container.read_item(change.id, key_for_calls(change.key)).value);
+        target_->container.read_item(change.id, client_key(change.key)).value);
   }
 
-  std::unique_ptr<Target> target_;
-  std::unique_ptr<LedgerKeeper> ledger_;
+  std::unique_ptr<CopyTarget> target_;
+  std::unique_ptr<LedgerStore> ledger_;
 };
 
 TEST_F(WriterTest, WhatIsReadAgainIsNotWrittenAgain) {
   make_target();
-  const Change first = change(5);
+  const SourceChange first = change(5);
   LeaseWriter before = writer(kAll, 10);
   EXPECT_EQ(write(before, first), WriteOutcome::Done);
   LeaseWriter after = writer(kAll, 11);
@@ -120,14 +121,14 @@ TEST_F(WriterTest, AfterASplitTheOwnerOfTheParentIsRefused) {
 TEST_F(WriterTest, AParentThatComesLateIsToldSo) {
   make_target();
   LeaseWriter child = writer(kLeft, 12);
-  EXPECT_TRUE(ledger_->enter(kAll, 10).superseded);
+  EXPECT_TRUE(ledger_->register_owner(kAll, 10).superseded);
   // With leases that were made anew, epochs are higher: then it goes on from what is there.
   EXPECT_EQ(write(child, change(5)), WriteOutcome::Done);
   LeaseWriter all = writer(kAll, 20);
   EXPECT_EQ(write(all, change(5)), WriteOutcome::Done);
   EXPECT_EQ(target_->skipped, 1u);
   // A change from elsewhere has nothing to do with the child's position.
-  Change other = change(3, "b");
+  SourceChange other = change(3, "b");
   other.source_epk = *Epk::from_hex("99");
   EXPECT_EQ(write(all, other), WriteOutcome::Done);
   EXPECT_EQ(target_->written, 2u);
@@ -148,7 +149,7 @@ TEST_F(WriterTest, WithoutRoomForPositionsTheLedgerKeepsLatecomersOut) {
 }
 
 TEST_F(WriterTest, APositionThatSomebodyElseWroteIsNotTrusted) {
-  Target& target = make_target();
+  CopyTarget& target = make_target();
   target.container.create_item(R"({"id":")" + target.positions.id_of(kAll) + R"(","region":"eu"})",
                                "eu");
   LeaseWriter writer_of_all = writer(kAll, 10);

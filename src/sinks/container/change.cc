@@ -40,10 +40,10 @@ std::string without_system_properties(std::string_view document) {
   return text.empty() ? "{}" : text.append("}");
 }
 
-Result<Change> ChangeReader::read(std::string_view document) const {
+Result<SourceChange> ChangeReader::read(std::string_view document) const {
   const auto value = json::Value::of_checked(document);
   const json::Value lsn = value.member("_lsn");
-  Change change;
+  SourceChange change;
   change.id = string_of(value.member("id"));
   change.rid = string_of(value.member("_rid"));
   if (change.id.empty() || change.rid.empty() || !lsn.is_number() || !lsn.as_number().is_integer) {

@@ -1,4 +1,5 @@
-// Change: a document of the source as it is written into the destination, and where it goes there.
+// SourceChange: a document of the source as it is written into the destination, and where it goes
+// there.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +18,7 @@ namespace orrery::sinks {
 std::string without_system_properties(std::string_view document);
 
 /// A change of the source.
-struct Change {
+struct SourceChange {
   std::string text;  ///< to be written
   std::string id;
   std::string rid;  ///< in the source
@@ -33,7 +34,7 @@ class ChangeReader {
       : source_(std::move(source)), destination_(std::move(destination)) {}
 
   /// BadRequest when it is not what a change feed shows.
-  Result<Change> read(std::string_view document) const;
+  Result<SourceChange> read(std::string_view document) const;
 
   const KeyReader& source() const { return source_; }
   const KeyReader& destination() const { return destination_; }

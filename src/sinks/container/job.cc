@@ -12,6 +12,7 @@
 #include "processor/leases/lease.h"
 #include "processor/leases/lease_area.h"
 #include "sinks/container/lease_writer.h"
+#include "sinks/container/retry.h"
 
 namespace orrery::sinks {
 namespace {
@@ -22,14 +23,14 @@ using std::chrono::milliseconds;
 /// it already.
 constexpr const char* kFeedHost = "copy";
 
-processor::MonitoredFeedOptions feed_options(const JobOptions& options) {
+processor::MonitoredFeedOptions feed_options(const CopyOptions& options) {
   processor::MonitoredFeedOptions feed;
   feed.start_from_beginning = true;
   feed.max_item_count = options.page_size;
   return feed;
 }
 
-processor::ChangeFeedHostOptions host_options(const JobOptions& options) {
+processor::ChangeFeedHostOptions host_options(const CopyOptions& options) {
   processor::ChangeFeedHostOptions host;
   // Of this kind every lease says which part of the hash space it stands for, and merges of ranges
   // leave it alone.
@@ -80,7 +81,7 @@ bool CatchUp::update(const std::vector<processor::LeaseGroup::Lease>& leases,
     const auto area = area_of_token(lease.token);
     const auto position = processor::position_lsn(lease.position);
     if (!area || !position) continue;
-    // What was in the area at the start came from ranges that overlapped it then.
+    // The changes of the area at the start are in ranges that overlapped it then.
     bool known = false;
     std::uint64_t head = 0;
     for (const auto& [range, lsn] : heads_) {
@@ -123,15 +124,19 @@ class CopyJob::Observer final : public processor::ChangeFeedObserver {
 
   void open(processor::ObserverContext& context) override {
     const auto area = area_of_token(context.lease_token());
-    if (!area) return fail("a lease does not say which part of the source it stands for");
+    if (!area) {
+      return job_.fail(CopyFailure("a lease does not say which part of the source it stands for"));
+    }
     try {
-      auto registration = job_.ledger_.enter(*area, context.epoch());
+      auto registration = job_.ledger_.register_owner(*area, context.epoch());
       if (registration.superseded) throw std::runtime_error("another host has taken the lease");
       writer_.emplace(job_.target_, job_.ledger_, *area, context.epoch(), std::move(registration));
     } catch (const CopyFailure& failure) {
-      fail(failure.what());
+      job_.fail(failure);
     } catch (const client::CosmosException& failure) {
-      if (!may_pass(failure)) fail(fmt::format("{}: {}", job_.target_.name, failure.what()));
+      if (!is_transient(failure)) {
+        job_.fail(CopyFailure(fmt::format("{}: {}", job_.target_.name, failure.what())));
+      }
       throw;
     }
   }
@@ -139,13 +144,13 @@ class CopyJob::Observer final : public processor::ChangeFeedObserver {
   processor::Outcome process(processor::ObserverContext& context,
                              const processor::Documents& documents) override {
     if (!writer_) return processor::Outcome::stop("there is nobody who could write");
-    std::vector<Change> changes;
+    std::vector<SourceChange> changes;
     changes.reserve(documents.size());
     for (const std::string_view document : documents) {
       if (PositionFormat::is_position(document)) continue;
       auto change = job_.changes_.read(document);
       if (!change) {
-        fail(change.error().message());
+        job_.fail(CopyFailure(change.error().message()));
         return processor::Outcome::stop(change.error().message());
       }
       changes.push_back(*std::move(change));
@@ -164,19 +169,17 @@ class CopyJob::Observer final : public processor::ChangeFeedObserver {
   void idle(processor::ObserverContext& /*context*/) override { job_.idle_ = true; }
 
  private:
-  void fail(const std::string& message) { job_.fail(message); }
-
-  WriteOutcome write(const std::vector<Change>& changes, const std::stop_token& stop) {
+  WriteOutcome write(const std::vector<SourceChange>& changes, const std::stop_token& stop) {
     if (changes.empty()) return WriteOutcome::Done;
     if (job_.target_.keys.has_id()) {
-      std::vector<const Change*> all;
-      for (const Change& change : changes) all.push_back(&change);
+      std::vector<const SourceChange*> all;
+      for (const SourceChange& change : changes) all.push_back(&change);
       return guarded([&] { return writer_->write_compared(std::move(all), stop); });
     }
     // In the order of the page, within each key.
-    std::vector<std::vector<const Change*>> keys;
+    std::vector<std::vector<const SourceChange*>> keys;
     std::unordered_map<std::string, std::size_t> places;
-    for (const Change& change : changes) {
+    for (const SourceChange& change : changes) {
       std::string name;
       change.key.append_canonical(name);
       const auto [place, added] = places.try_emplace(std::move(name), keys.size());
@@ -199,15 +202,17 @@ class CopyJob::Observer final : public processor::ChangeFeedObserver {
     return WriteOutcome::Done;
   }
 
-  /// A failure ends the whole copy; until it has, nobody goes on with this lease.
+  /// A failure ends the whole copy; until it has, this lease is given up.
   template <typename Write>
   WriteOutcome guarded(Write write) {
     try {
       return write();
+    } catch (const CopyFailure& failure) {
+      job_.fail(failure);
     } catch (const std::exception& failure) {
-      fail(failure.what());
-      return WriteOutcome::Lost;
+      job_.fail(CopyFailure(failure.what()));
     }
+    return WriteOutcome::Lost;
   }
 
   CopyJob& job_;
@@ -217,7 +222,7 @@ class CopyJob::Observer final : public processor::ChangeFeedObserver {
 // ── CopyJob ──────────────────────────────────────────────────────────────────────────────────────
 
 CopyJob::CopyJob(client::Container source, std::shared_ptr<processor::LeaseStore> leases,
-                 Target& target, JobOptions options)
+                 CopyTarget& target, CopyOptions options)
     : source_(std::move(source)),
       target_(target),
       options_(std::move(options)),
@@ -241,18 +246,18 @@ void CopyJob::start() {
 
 void CopyJob::stop() { host_.unregister_observers(); }
 
-void CopyJob::fail(const std::string& message) {
+void CopyJob::fail(CopyFailure failure) {
   const std::scoped_lock lock(mutex_);
-  if (failure_.empty()) failure_ = message;
+  if (!failure_) failure_ = std::move(failure);
 }
 
-std::string CopyJob::failure() const {
+std::optional<CopyFailure> CopyJob::failure() const {
   const std::scoped_lock lock(mutex_);
   return failure_;
 }
 
-bool CopyJob::look() {
-  // Leases first: what was done when they were listed is done when the rest is counted.
+bool CopyJob::refresh() {
+  // Leases first: changes that were done when they were listed are done when the rest is counted.
   const auto leases = group_.leases();
   const auto lag = group_.lag();
   std::uint64_t left = 0;

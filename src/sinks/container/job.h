@@ -14,11 +14,13 @@
 #include <vector>
 
 #include "orrery/processor.h"
+#include "sinks/container/copy_failure.h"
+#include "sinks/container/ledger.h"
 #include "sinks/container/target.h"
 
 namespace orrery::sinks {
 
-struct JobOptions {
+struct CopyOptions {
   std::string host_name;
   std::string lease_prefix;
   std::uint32_t page_size = 1000;
@@ -29,16 +31,16 @@ struct JobOptions {
   std::function<void()> source_restored = [] {};
 };
 
-/// Whether everything that was in the source at the start has been copied, by the positions of
-/// leases, whoever has them.
+/// Tells by the positions of leases, also those of other hosts, whether everything is copied that
+/// was in the source at the start.
 class CatchUp {
  public:
   /// `heads`: how far each range reached at the start.
   explicit CatchUp(std::vector<std::pair<client::FeedRange, std::uint64_t>> heads)
       : heads_(std::move(heads)) {}
 
-  /// As leases are now. Whether all of them are through: beyond where the source ended at the
-  /// start, or found with nothing left to do once.
+  /// Takes the leases as they are now. Whether all of them are through: beyond where the source
+  /// ended at the start, or found with nothing left to do once.
   bool update(const std::vector<processor::LeaseGroup::Lease>& leases,
               const std::vector<processor::LeaseLag>& lag);
 
@@ -47,14 +49,15 @@ class CatchUp {
   std::set<std::string> through_;  // Tokens of leases.
 };
 
-/// Which part of the hash space a lease "{min}-{max}" stands for; nullopt: another kind of lease.
+/// The part of the hash space that a lease "{min}-{max}" stands for; nullopt: another kind of
+/// lease.
 std::optional<client::FeedRange> area_of_token(const std::string& token);
 
 /// For one thread, except where it says otherwise.
 class CopyJob {
  public:
-  CopyJob(client::Container source, std::shared_ptr<processor::LeaseStore> leases, Target& target,
-          JobOptions options);
+  CopyJob(client::Container source, std::shared_ptr<processor::LeaseStore> leases,
+          CopyTarget& target, CopyOptions options);
   ~CopyJob();
 
   /// Begins. Throws CosmosException.
@@ -62,28 +65,28 @@ class CopyJob {
   /// Returns when everything that was written has its position, and the leases are given back.
   void stop();
 
-  /// What ended it, in words; empty while there is nothing. Thread-safe.
-  std::string failure() const;
-  /// Asks how far it is. True: caught up.
-  bool look();
-  /// As of the last look.
+  /// The failure that ended it, if one did. Thread-safe.
+  std::optional<CopyFailure> failure() const;
+  /// Reads the leases and their lag. True: caught up. Throws CosmosException.
+  bool refresh();
+  /// As of the last refresh.
   std::optional<std::uint64_t> documents_left() const { return documents_left_; }
-  /// Whether some lease has found nothing more to do since the last look.
-  bool worth_a_look() { return idle_.exchange(false); }
-  /// Whether nobody has a lease of the group.
+  /// Whether some lease has found nothing more to do since the last call.
+  bool became_idle() { return idle_.exchange(false); }
+  /// Whether no host has a lease of the group.
   bool is_alone() const;
 
  private:
   class Observer;
   class Workers;
 
-  void fail(const std::string& message);
+  void fail(CopyFailure failure);
 
   client::Container source_;
-  Target& target_;
-  JobOptions options_;
+  CopyTarget& target_;
+  CopyOptions options_;
   ChangeReader changes_;
-  LedgerKeeper ledger_;
+  LedgerStore ledger_;
   std::unique_ptr<Workers> workers_;
   processor::LeaseGroup group_;
   processor::ChangeFeedProcessorHost host_;
@@ -91,7 +94,7 @@ class CopyJob {
   std::optional<std::uint64_t> documents_left_;
   std::atomic<bool> idle_{false};
   mutable std::mutex mutex_;
-  std::string failure_;
+  std::optional<CopyFailure> failure_;
 };
 
 }  // namespace orrery::sinks

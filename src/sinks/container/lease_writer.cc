@@ -4,11 +4,14 @@
 
 #include <fmt/format.h>
 
+#include "sinks/container/copy_failure.h"
+#include "sinks/container/retry.h"
+
 namespace orrery::sinks {
 namespace {
 
-/// Logical partitions whose positions are remembered, of one lease.
-constexpr std::size_t kKnownMax = 200'000;
+/// Logical partitions whose positions are cached, of one lease.
+constexpr std::size_t kCachedMax = 200'000;
 /// Servers take 2 MB of body; some of it is for what stands around the operations.
 constexpr std::size_t kBatchBytesMax = (std::size_t{2} << 20) - 512;
 constexpr std::size_t kBatchOperationsMax = 100;
@@ -18,7 +21,7 @@ constexpr std::size_t kPositionGrowthMax = 256;
 /// A name that is taken, of a document that is not there: so often, and it is no coincidence.
 constexpr int kPhantomsMax = 3;
 
-/// Of operations whose documents nobody looks at when they come back.
+/// For operations whose answers need no documents.
 client::BulkOptions write_options(const std::stop_token& stop) {
   return {.stop = stop, .headers = {{"prefer", "return=minimal"}}};
 }
@@ -87,8 +90,8 @@ EpkRange epk_range(const client::FeedRange& area) {
 
 }  // namespace
 
-LeaseWriter::LeaseWriter(Target& target, LedgerKeeper& ledger, client::FeedRange area,
-                         std::uint64_t epoch, LedgerKeeper::Registration registration)
+LeaseWriter::LeaseWriter(CopyTarget& target, LedgerStore& ledger, client::FeedRange area,
+                         std::uint64_t epoch, LedgerStore::Registration registration)
     : target_(target),
       ledger_(ledger),
       area_(std::move(area)),
@@ -99,7 +102,7 @@ LeaseWriter::LeaseWriter(Target& target, LedgerKeeper& ledger, client::FeedRange
   }
 }
 
-void LeaseWriter::refuse(const Change& change, int status, const std::string& message) const {
+void LeaseWriter::refuse(const SourceChange& change, int status, const std::string& message) const {
   const std::string which = fmt::format("document '{}' (partition key {} in {})", change.id,
                                         change.key.to_json(), target_.name);
   if (status == 409) {
@@ -111,24 +114,25 @@ void LeaseWriter::refuse(const Change& change, int status, const std::string& me
   throw CopyFailure(fmt::format("{} was refused with {}: {}", which, status, message));
 }
 
-// ── what is known ────────────────────────────────────────────────────────────────────────────────
+// ── cache of positions
+// ────────────────────────────────────────────────────────────────────────────────
 
-std::optional<LeaseWriter::Known> LeaseWriter::remembered(const std::string& key) {
+std::optional<LeaseWriter::Positions> LeaseWriter::cached(const std::string& key) {
   const std::scoped_lock lock(mutex_);
-  const auto found = known_.find(key);
-  return found == known_.end() ? std::nullopt : std::optional(found->second);
+  const auto found = cache_.find(key);
+  return found == cache_.end() ? std::nullopt : std::optional(found->second);
 }
 
-void LeaseWriter::remember(const std::string& key, Known known) {
+void LeaseWriter::cache(const std::string& key, Positions known) {
   const std::scoped_lock lock(mutex_);
-  // All of them are in the destination: nothing is lost but the time to read them again.
-  if (known_.size() >= kKnownMax && !known_.contains(key)) known_.clear();
-  known_.insert_or_assign(key, std::move(known));
+  // The cache is cleared when it is full: all of them can be read again in the destination.
+  if (cache_.size() >= kCachedMax && !cache_.contains(key)) cache_.clear();
+  cache_.insert_or_assign(key, std::move(known));
 }
 
-void LeaseWriter::forget(const std::string& key) {
+void LeaseWriter::evict(const std::string& key) {
   const std::scoped_lock lock(mutex_);
-  known_.erase(key);
+  cache_.erase(key);
 }
 
 Position LeaseWriter::read_position(const client::FeedRange& area, const client::PartitionKey& key,
@@ -149,9 +153,10 @@ Position LeaseWriter::read_position(const client::FeedRange& area, const client:
   }
 }
 
-LeaseWriter::Known LeaseWriter::read(const PartitionKey& key, const std::stop_token& stop) const {
-  const client::PartitionKey call_key = key_for_calls(key);
-  Known known;
+LeaseWriter::Positions LeaseWriter::read(const PartitionKey& key,
+                                         const std::stop_token& stop) const {
+  const client::PartitionKey call_key = client_key(key);
+  Positions known;
   known.own = read_position(area_, call_key, stop);
   for (const Ledger::Entry& entry : registration_.predecessors) {
     known.before.push_back(read_position(entry.area, call_key, stop));
@@ -159,12 +164,12 @@ LeaseWriter::Known LeaseWriter::read(const PartitionKey& key, const std::stop_to
   return known;
 }
 
-bool LeaseWriter::is_applied(const Change& change, const Known& known) const {
-  if (known.own.reach.includes(change)) return true;
+bool LeaseWriter::is_applied(const SourceChange& change, const Positions& known) const {
+  if (known.own.applied.includes(change)) return true;
   for (std::size_t i = 0; i < known.before.size(); ++i) {
     // A position tells only of what lies in its area. LSNs of one place in the hash space rise
     // through all splits and merges, so that within it they can be compared.
-    if (known.before[i].reach.includes(change) && areas_before_[i].contains(change.source_epk)) {
+    if (known.before[i].applied.includes(change) && areas_before_[i].contains(change.source_epk)) {
       return true;
     }
   }
@@ -173,7 +178,7 @@ bool LeaseWriter::is_applied(const Change& change, const Known& known) const {
 
 // ── with positions ───────────────────────────────────────────────────────────────────────────────
 
-WriteOutcome LeaseWriter::write_key(const std::vector<const Change*>& changes,
+WriteOutcome LeaseWriter::write_key(const std::vector<const SourceChange*>& changes,
                                     const std::stop_token& stop) {
   std::size_t written = 0;
   const WriteOutcome outcome = apply(changes, stop, written);
@@ -182,31 +187,30 @@ WriteOutcome LeaseWriter::write_key(const std::vector<const Change*>& changes,
   return outcome;
 }
 
-WriteOutcome LeaseWriter::apply(const std::vector<const Change*>& changes,
+WriteOutcome LeaseWriter::apply(const std::vector<const SourceChange*>& changes,
                                 const std::stop_token& stop, std::size_t& written) {
   const PartitionKey& key = changes.front()->key;
   const std::string name = canonical(key);
-  Patience patience(stop);
+  Backoff backoff(stop);
   bool first_look = true;
   while (!stop.stop_requested()) {
     std::optional<std::chrono::milliseconds> retry_after;
     try {
-      std::optional<Known> known = remembered(name);
+      std::optional<Positions> known = cached(name);
       if (!known) {
-        // Where nobody has been before there is nothing to read; if that is wrong, the batch is
-        // refused.
+        // Without earlier owners there is nothing to read; if that is wrong, the batch is refused.
         const bool untouched =
             first_look && registration_.first && registration_.predecessors.empty();
-        known = untouched ? Known() : read(key, stop);
+        known = untouched ? Positions() : read(key, stop);
       }
       first_look = false;
       if (known->own.epoch > epoch_) return WriteOutcome::Lost;
-      std::vector<const Change*> left;
-      for (const Change* change : changes) {
+      std::vector<const SourceChange*> left;
+      for (const SourceChange* change : changes) {
         if (!is_applied(*change, *known)) left.push_back(change);
       }
       if (left.empty()) {
-        remember(name, *std::move(known));
+        cache(name, *std::move(known));
         return WriteOutcome::Done;
       }
       const std::size_t positions = 1 + registration_.predecessors.size();
@@ -222,31 +226,31 @@ WriteOutcome LeaseWriter::apply(const std::vector<const Change*>& changes,
       switch (write_batch(key, *known, plan, stop)) {
         case BatchOutcome::Done:
           if (!plan.too_large) written += plan.changes.size();
-          remember(name, *std::move(known));
-          patience = Patience(stop);
+          cache(name, *std::move(known));
+          backoff = Backoff(stop);
           continue;
         case BatchOutcome::PositionMoved:
-          forget(name);
+          evict(name);
           continue;
         case BatchOutcome::TryLater:
           break;
       }
     } catch (const client::CosmosException& failure) {
-      if (!may_pass(failure)) {
+      if (!is_transient(failure)) {
         throw CopyFailure(fmt::format("{}: {}", target_.name, failure.what()));
       }
-      if (failure.failure() != client::Failure::Cancelled) target_.tell_waiting(failure.what());
+      if (failure.failure() != client::Failure::Cancelled) target_.report_waiting(failure.what());
       retry_after = failure.retry_after();
     }
-    // Nobody knows whether it was carried out; the position does.
-    forget(name);
-    patience.wait(retry_after);
+    // The outcome of the batch is not known here; the position tells.
+    evict(name);
+    backoff.wait(retry_after);
   }
   return WriteOutcome::Interrupted;
 }
 
 /// Changes `known` to what it is afterwards.
-LeaseWriter::BatchOutcome LeaseWriter::write_batch(const PartitionKey& key, Known& known,
+LeaseWriter::BatchOutcome LeaseWriter::write_batch(const PartitionKey& key, Positions& known,
                                                    const BatchPlan& plan,
                                                    const std::stop_token& stop) {
   std::vector<client::ItemOperation> operations;
@@ -258,11 +262,11 @@ LeaseWriter::BatchOutcome LeaseWriter::write_batch(const PartitionKey& key, Know
                                                    target_.positions.id_of(area), std::move(text))
                                                    .with_if_match(before.etag));
   };
-  Known after = known;
+  Positions after = known;
   after.own.epoch = epoch_;
-  after.own.reach = plan.reach;
+  after.own.applied = plan.applied;
   put_position(area_, known.own, after.own);
-  // Who had a part of this area before, and may still be at it, is refused from now on.
+  // Fences off former owners of a part of this area, which may still write.
   std::vector<Position*> moved{&after.own};
   for (std::size_t i = 0; i < known.before.size(); ++i) {
     const Ledger::Entry& entry = registration_.predecessors[i];
@@ -272,12 +276,12 @@ LeaseWriter::BatchOutcome LeaseWriter::write_batch(const PartitionKey& key, Know
     moved.push_back(&after.before[i]);
   }
   if (!plan.too_large) {
-    for (const Change* change : plan.changes) {
+    for (const SourceChange* change : plan.changes) {
       operations.push_back(client::ItemOperation::upsert(change->text));
     }
   }
   const client::BatchResponse response =
-      target_.container.execute_batch(operations, key_for_calls(key), write_options(stop));
+      target_.container.execute_batch(operations, client_key(key), write_options(stop));
   const BatchOutcome outcome = settle(response, moved.size(), plan);
   if (outcome == BatchOutcome::Done) {
     for (std::size_t i = 0; i < moved.size(); ++i) moved[i]->etag = response.results[i].etag;
@@ -293,9 +297,9 @@ LeaseWriter::BatchOutcome LeaseWriter::settle(const client::BatchResponse& respo
   const auto guilty = std::ranges::find_if(response.results, [](const client::ItemResult& result) {
     return !result.ok() && result.status != kFailedDependency;
   });
-  if (guilty == response.results.end() || may_pass(guilty->status, guilty->sub_status)) {
-    target_.tell_waiting(guilty == response.results.end() ? "a batch was refused"
-                                                          : guilty->message);
+  if (guilty == response.results.end() || is_transient(guilty->status, guilty->sub_status)) {
+    target_.report_waiting(guilty == response.results.end() ? "a batch was refused"
+                                                            : guilty->message);
     return BatchOutcome::TryLater;
   }
   const auto index = static_cast<std::size_t>(guilty - response.results.begin());
@@ -311,19 +315,19 @@ LeaseWriter::BatchOutcome LeaseWriter::settle(const client::BatchResponse& respo
 
 // ── by comparing ─────────────────────────────────────────────────────────────────────────────────
 
-/// One round of it.
-struct LeaseWriter::Comparison {
-  std::vector<const Change*> changes;
-  std::vector<const Change*> taken;      ///< their ids are
-  std::vector<const Change*> differing;  ///< from what is there
+/// One round of creating, comparing and replacing.
+struct LeaseWriter::CompareRound {
+  std::vector<const SourceChange*> changes;
+  std::vector<const SourceChange*> taken;      ///< their ids are
+  std::vector<const SourceChange*> differing;  ///< from what is there
   std::vector<client::ItemOperation> replaces;
-  std::vector<const Change*> again;
-  std::unordered_map<const Change*, int> phantoms;
+  std::vector<const SourceChange*> again;
+  std::unordered_map<const SourceChange*, int> phantoms;
   std::optional<std::chrono::milliseconds> retry_after;
   std::size_t written = 0;
 };
 
-WriteOutcome LeaseWriter::write_compared(std::vector<const Change*> changes,
+WriteOutcome LeaseWriter::write_compared(std::vector<const SourceChange*> changes,
                                          const std::stop_token& stop) {
   const std::size_t count = changes.size();
   std::size_t written = 0;
@@ -333,10 +337,10 @@ WriteOutcome LeaseWriter::write_compared(std::vector<const Change*> changes,
   return outcome;
 }
 
-WriteOutcome LeaseWriter::write_where_different(std::vector<const Change*> changes,
+WriteOutcome LeaseWriter::write_where_different(std::vector<const SourceChange*> changes,
                                                 const std::stop_token& stop, std::size_t& written) {
-  Patience patience(stop);
-  Comparison round;
+  Backoff backoff(stop);
+  CompareRound round;
   round.changes = std::move(changes);
   while (!stop.stop_requested()) {
     try {
@@ -344,17 +348,17 @@ WriteOutcome LeaseWriter::write_where_different(std::vector<const Change*> chang
       compare(round, stop);
       if (!replace(round, stop)) return WriteOutcome::Lost;
     } catch (const client::CosmosException& failure) {
-      if (!may_pass(failure)) {
+      if (!is_transient(failure)) {
         throw CopyFailure(fmt::format("{}: {}", target_.name, failure.what()));
       }
-      if (failure.failure() != client::Failure::Cancelled) target_.tell_waiting(failure.what());
+      if (failure.failure() != client::Failure::Cancelled) target_.report_waiting(failure.what());
       round.retry_after = failure.retry_after();
       round.again = round.changes;
     }
     written += round.written;
     if (round.again.empty()) return WriteOutcome::Done;
-    patience.wait(round.retry_after);
-    Comparison next;
+    backoff.wait(round.retry_after);
+    CompareRound next;
     next.changes = std::move(round.again);
     next.phantoms = std::move(round.phantoms);
     round = std::move(next);
@@ -362,19 +366,21 @@ WriteOutcome LeaseWriter::write_where_different(std::vector<const Change*> chang
   return WriteOutcome::Interrupted;
 }
 
-void LeaseWriter::put_off(Comparison& round, const Change* change,
-                          const client::ItemResult& result) const {
-  if (!may_pass(result.status, result.sub_status)) refuse(*change, result.status, result.message);
-  target_.tell_waiting(result.message.empty() ? "there is no answer" : result.message);
+void LeaseWriter::retry_later(CompareRound& round, const SourceChange* change,
+                              const client::ItemResult& result) const {
+  if (!is_transient(result.status, result.sub_status)) {
+    refuse(*change, result.status, result.message);
+  }
+  target_.report_waiting(result.message.empty() ? "there is no answer" : result.message);
   round.retry_after = std::max(round.retry_after, result.retry_after);
   round.again.push_back(change);
 }
 
-void LeaseWriter::create(Comparison& round, const std::stop_token& stop) const {
+void LeaseWriter::create(CompareRound& round, const std::stop_token& stop) const {
   std::vector<client::ItemOperation> creates;
-  for (const Change* change : round.changes) {
+  for (const SourceChange* change : round.changes) {
     creates.push_back(
-        client::ItemOperation::create(change->text).with_partition_key(key_for_calls(change->key)));
+        client::ItemOperation::create(change->text).with_partition_key(client_key(change->key)));
   }
   const auto created = send(target_.container, creates, stop);
   for (std::size_t i = 0; i < round.changes.size(); ++i) {
@@ -384,44 +390,44 @@ void LeaseWriter::create(Comparison& round, const std::stop_token& stop) const {
     } else if (result.status == 409) {
       round.taken.push_back(round.changes[i]);
     } else {
-      put_off(round, round.changes[i], result);
+      retry_later(round, round.changes[i], result);
     }
   }
 }
 
-void LeaseWriter::compare(Comparison& round, const std::stop_token& stop) const {
+void LeaseWriter::compare(CompareRound& round, const std::stop_token& stop) const {
   if (round.taken.empty()) return;
   std::vector<client::ItemOperation> reads;
-  for (const Change* change : round.taken) {
+  for (const SourceChange* change : round.taken) {
     reads.push_back(
-        client::ItemOperation::read(change->id).with_partition_key(key_for_calls(change->key)));
+        client::ItemOperation::read(change->id).with_partition_key(client_key(change->key)));
   }
   client::BulkOptions options;
   options.stop = stop;
   const auto found = target_.container.execute_bulk(reads, options);
   for (std::size_t i = 0; i < round.taken.size(); ++i) {
     const client::ItemResult& result = found.results[i];
-    const Change* change = round.taken[i];
+    const SourceChange* change = round.taken[i];
     if (result.status == 404 && result.sub_status != 1002) {
       // Gone meanwhile; or it never was, and another document has what must be unique.
       if (++round.phantoms[change] == kPhantomsMax) refuse(*change, 409, "its id is not taken");
       round.again.push_back(change);
     } else if (!result.ok()) {
-      put_off(round, change, result);
+      retry_later(round, change, result);
     } else if (without_system_properties(result.json) != change->text) {
       round.differing.push_back(change);
       round.replaces.push_back(client::ItemOperation::replace(change->id, change->text)
                                    .with_if_match(result.etag)
-                                   .with_partition_key(key_for_calls(change->key)));
+                                   .with_partition_key(client_key(change->key)));
     }
   }
 }
 
-/// False: somebody else has the lease.
-bool LeaseWriter::replace(Comparison& round, const std::stop_token& stop) {
+/// False: another owner has the lease.
+bool LeaseWriter::replace(CompareRound& round, const std::stop_token& stop) {
   if (round.replaces.empty()) return true;
-  // What was read may be newer than this change, if another has the lease now. Whoever has it was
-  // in the ledger before it wrote anything: so this is asked after the reads.
+  // The documents that were read may be newer than these changes, if another owner has the lease
+  // now. It was in the ledger before it wrote anything: so the ledger is read after them.
   if (ledger_.is_superseded(area_, epoch_)) return false;
   const auto replaced = send(target_.container, round.replaces, stop);
   for (std::size_t i = 0; i < round.differing.size(); ++i) {
@@ -431,7 +437,7 @@ bool LeaseWriter::replace(Comparison& round, const std::stop_token& stop) {
     } else if (result.status == 412 || result.status == 404) {
       round.again.push_back(round.differing[i]);
     } else {
-      put_off(round, round.differing[i], result);
+      retry_later(round, round.differing[i], result);
     }
   }
   return true;

@@ -11,8 +11,6 @@ namespace {
 
 constexpr std::string_view kIdPrefix = "orrery.position.";
 constexpr std::string_view kMember = "orreryPosition";
-/// `{"operationType":"Upsert","resourceBody":…},`, and an id and etag where there are some.
-constexpr std::size_t kOperationBytes = 64;
 
 std::string string_at(const json::Value& object, std::string_view name) {
   std::string buffer;
@@ -89,8 +87,8 @@ std::string PositionFormat::text_of(const client::FeedRange& area, const Partiti
   append_member(state, "min", area.min);
   append_member(state, "max", area.max);
   append_member(state, "epoch", position.epoch);
-  append_member(state, "to", position.reach.lsn);
-  if (!position.reach.within.empty()) append_member(state, "within", position.reach.within);
+  append_member(state, "to", position.applied.lsn);
+  if (!position.applied.within.empty()) append_member(state, "within", position.applied.within);
   state += "}";
   return document(id_of(area), &key, state);
 }
@@ -175,61 +173,13 @@ const Ledger::Entry* Ledger::find(const client::FeedRange& area) const {
   return found == entries.end() ? nullptr : &*found;
 }
 
-void Ledger::take(const client::FeedRange& area, std::uint64_t epoch) {
+void Ledger::put(const client::FeedRange& area, std::uint64_t epoch) {
   const auto found = std::ranges::find(entries, area, &Entry::area);
   if (found == entries.end()) {
     entries.push_back({area, epoch});
   } else {
     found->epoch = epoch;
   }
-}
-
-// ── batches ──────────────────────────────────────────────────────────────────────────────────────
-
-std::size_t operation_bytes(std::size_t text_bytes) { return text_bytes + kOperationBytes; }
-
-BatchPlan plan_batch(const std::vector<const Change*>& changes, const BatchLimits& limits) {
-  BatchPlan plan;
-  std::size_t bytes = 0;
-  const auto fits = [&](const std::vector<const Change*>& more) {
-    std::size_t more_bytes = 0;
-    for (const Change* change : more) more_bytes += operation_bytes(change->text.size());
-    return plan.changes.size() + more.size() <= limits.operations_max &&
-           bytes + more_bytes <= limits.bytes_max;
-  };
-  const auto add = [&](const Change* change) {
-    plan.changes.push_back(change);
-    bytes += operation_bytes(change->text.size());
-  };
-  for (auto begin = changes.begin(); begin != changes.end();) {
-    const std::uint64_t lsn = (*begin)->lsn;
-    const auto end =
-        std::find_if(begin, changes.end(), [&](const Change* each) { return each->lsn != lsn; });
-    std::vector<const Change*> transaction(begin, end);
-    if (fits(transaction)) {
-      for (const Change* change : transaction) add(change);
-      plan.reach = {lsn, {}};
-      begin = end;
-      continue;
-    }
-    if (!plan.changes.empty()) return plan;
-    // It has to be cut. When it is read again, some of its documents may have been changed and be
-    // elsewhere in the feed: a count would mean others then, but the order of rids stays.
-    std::ranges::sort(transaction, {}, &Change::rid);
-    for (const Change* change : transaction) {
-      if (!fits({change})) break;
-      add(change);
-      plan.reach = {lsn, change->rid};
-    }
-    if (plan.changes.empty()) {
-      plan.too_large = true;
-      plan.changes.push_back(transaction.front());
-      plan.reach = {lsn, transaction.front()->rid};
-    }
-    if (plan.changes.size() == transaction.size()) plan.reach.within.clear();
-    return plan;
-  }
-  return plan;
 }
 
 }  // namespace orrery::sinks

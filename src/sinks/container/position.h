@@ -1,5 +1,5 @@
-// Positions: what is kept in the destination of how far a copy has come, in the same transaction as
-// the copied documents.
+// Positions: how far a copy has come, kept in the destination and written in the same transaction
+// as the copied documents.
 //
 //   {"id":"orrery.position.<group>.<min>-<max>", …the partition key of its logical partition…,
 //    "ttl":-1,
@@ -23,19 +23,19 @@
 
 namespace orrery::sinks {
 
-/// How far changes are applied.
-struct Reach {
+/// The last change that is applied.
+struct AppliedUpTo {
   std::uint64_t lsn = 0;
   std::string within;  ///< empty: all of that LSN
 
-  bool includes(const Change& change) const {
+  bool includes(const SourceChange& change) const {
     return change.lsn < lsn || (change.lsn == lsn && (within.empty() || change.rid <= within));
   }
-  friend bool operator==(const Reach&, const Reach&) = default;
+  friend bool operator==(const AppliedUpTo&, const AppliedUpTo&) = default;
 };
 
 struct Position {
-  Reach reach;
+  AppliedUpTo applied;
   std::uint64_t epoch = 0;
   std::string etag;  ///< of its document; empty: there is none
 };
@@ -61,9 +61,9 @@ class PositionFormat {
   std::string ledger_id() const;
   std::string ledger_text(std::string_view state) const;
 
-  /// Whether it is a position or ledger, of any group: nothing that users have put there.
+  /// Whether it is a position or ledger, of any group, and no document of users.
   static bool is_position(std::string_view document);
-  /// Of this group.
+  /// Whether it is one of this group.
   bool is_ours(std::string_view document) const;
 
  private:
@@ -75,9 +75,9 @@ class PositionFormat {
   std::vector<std::vector<std::string>> unique_paths_;
 };
 
-/// What is in the ledger: the parts of the source's hash space that leases stood for, each with the
-/// epoch of the last one who took it. By it, whoever takes a part finds positions that were written
-/// for others which overlap it, and whoever comes too late finds that.
+/// The ledger of a group: the parts of the source's hash space that leases stood for, each with the
+/// epoch of its last owner. An owner that takes a part finds there which positions of overlapping
+/// parts to read, and an owner that comes too late finds that it lost.
 struct Ledger {
   struct Entry {
     client::FeedRange area;
@@ -90,30 +90,13 @@ struct Ledger {
   /// nullopt when it is none.
   static std::optional<Ledger> parse(std::string_view document);
 
-  /// Whether somebody with a higher epoch has taken a part of `area`.
+  /// Whether an owner with a higher epoch has taken a part of `area`.
   bool is_superseded(const client::FeedRange& area, std::uint64_t epoch) const;
   /// All that overlap `area`, itself aside.
   std::vector<Entry> predecessors_of(const client::FeedRange& area) const;
   const Entry* find(const client::FeedRange& area) const;
-  /// In the place of what was known of that area.
-  void take(const client::FeedRange& area, std::uint64_t epoch);
+  /// Adds the area, or changes its epoch.
+  void put(const client::FeedRange& area, std::uint64_t epoch);
 };
-
-/// How many of `changes`, which are of one key and in the order of the feed, go into the next
-/// batch, and what is reached then. Not all of them may have been applied yet: at least one, unless
-/// there is none.
-struct BatchPlan {
-  std::vector<const Change*> changes;
-  Reach reach;
-  /// One alone that is larger than a batch with its position may be.
-  bool too_large = false;
-};
-struct BatchLimits {
-  std::size_t operations_max = 100;
-  std::size_t bytes_max = 0;
-};
-BatchPlan plan_batch(const std::vector<const Change*>& changes, const BatchLimits& limits);
-/// What an operation with that document adds to a request.
-std::size_t operation_bytes(std::size_t text_bytes);
 
 }  // namespace orrery::sinks

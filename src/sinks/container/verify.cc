@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "json/value.h"
+#include "sinks/container/copy_failure.h"
 
 namespace orrery::sinks {
 namespace {
@@ -78,7 +79,7 @@ Comparison::Report Comparison::report() {
   return std::move(report_);
 }
 
-Comparison::Report compare(const client::Container& source, const Target& target,
+Comparison::Report compare(const client::Container& source, const CopyTarget& target,
                            const std::stop_token& stop) {
   Comparison comparison(target.keys);
   pages_of(target.container, stop).for_each([&](const client::ItemPage& page) {
@@ -90,7 +91,7 @@ Comparison::Report compare(const client::Container& source, const Target& target
   return comparison.report();
 }
 
-std::uint64_t remove_positions(const Target& target, const std::stop_token& stop) {
+std::uint64_t remove_positions(const CopyTarget& target, const std::stop_token& stop) {
   std::uint64_t removed = 0;
   std::vector<client::ItemOperation> ledger;
   const auto remove = [&](const std::vector<client::ItemOperation>& operations) {
@@ -111,11 +112,12 @@ std::uint64_t remove_positions(const Target& target, const std::stop_token& stop
       std::string id = id_of(document);
       auto& list = id == target.positions.ledger_id() ? ledger : operations;
       list.push_back(client::ItemOperation::remove(std::move(id))
-                         .with_partition_key(key_for_calls(target.keys.key_of(document))));
+                         .with_partition_key(client_key(target.keys.key_of(document))));
     }
     remove(operations);
   });
-  // Last: as long as it is there, whoever goes on after an interruption finds what is left.
+  // The ledger goes last: as long as it is there, the next run after an interruption finds the
+  // rest.
   remove(ledger);
   return removed;
 }

@@ -1,4 +1,4 @@
-// After a copy: comparing both containers, and clearing away what the copy kept for itself.
+// After a copy: compares both containers, and removes the positions of the copy.
 #pragma once
 
 #include <cstddef>
@@ -31,9 +31,9 @@ class Comparison {
     std::uint64_t missing = 0;
     std::uint64_t different = 0;
     std::uint64_t extra = 0;  ///< in the destination
-    std::uint64_t merged =
-        0;  ///< of the source, that have one place in the destination with others
-    std::vector<std::string> lines;  ///< the first of them, in words
+    /// Documents of the source that share one place in the destination with others.
+    std::uint64_t merged = 0;
+    std::vector<std::string> lines;  ///< the first differences, in words
 
     bool same() const { return missing + different + extra + merged == 0; }
   };
@@ -54,11 +54,11 @@ class Comparison {
 };
 
 /// Reads both containers from end to end. Throws CosmosException.
-Comparison::Report compare(const client::Container& source, const Target& target,
+Comparison::Report compare(const client::Container& source, const CopyTarget& target,
                            const std::stop_token& stop = {});
 
 /// Deletes the positions and the ledger of the group. Throws CosmosException and CopyFailure.
 /// Returns how many there were.
-std::uint64_t remove_positions(const Target& target, const std::stop_token& stop = {});
+std::uint64_t remove_positions(const CopyTarget& target, const std::stop_token& stop = {});
 
 }  // namespace orrery::sinks
