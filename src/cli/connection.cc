@@ -14,8 +14,7 @@
 namespace orrery::cli {
 namespace {
 
-/// What went wrong as far as a command's caller can react: a wrong request, or a server that is not
-/// there.
+/// The codes that the caller of a command can react to: a wrong request, or a server that is away.
 Error error_of(const client::Reply& reply) {
   const auto code = reply.status >= 500   ? ErrorCode::Unavailable
                     : reply.status == 429 ? ErrorCode::TooManyRequests

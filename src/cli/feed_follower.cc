@@ -33,8 +33,8 @@ std::string as_etag(std::string_view etag) {
   return etag.starts_with('"') ? std::string(etag) : fmt::format("\"{}\"", etag);
 }
 
-/// What waiting may mend: the server is away, overloaded, or restarting.
-bool is_passing(const Error& error) {
+/// Whether a retry may succeed: the server is away, overloaded, or restarting.
+bool is_transient(const Error& error) {
   return error.code() == ErrorCode::Unavailable || error.code() == ErrorCode::TooManyRequests;
 }
 
@@ -174,7 +174,7 @@ Result<> FeedFollower::follow(const Take& take,
           ended);
     }
     if (ended) return {};
-    if (!outcome && !is_passing(outcome.error())) return outcome;
+    if (!outcome && !is_transient(outcome.error())) return outcome;
     if (alive || outcome) {
       delay = kFirstDelay;
       away = false;

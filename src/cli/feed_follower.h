@@ -41,7 +41,7 @@ class FeedFollower {
   /// Reads what there is.
   Result<> drain(const Take& take);
 
-  /// What is still to be read.
+  /// The changes that are still to be read.
   struct Lag {
     std::string items, bytes, lsns, oldest_ts, head;
   };

@@ -114,7 +114,7 @@ bool FeedPrinter::print(const FeedGroup& group) {
       fmt::print(out_, "{}\n", style_ == Style::Json ? std::string(item) : pretty(item));
     }
   }
-  // Whoever reads a pipe wants each change when it happens, not a buffer full of them.
+  // The reader of a pipe wants each change when it happens, not a buffer full of them.
   return std::fflush(out_) == 0;
 }
 

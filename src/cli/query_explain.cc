@@ -69,8 +69,7 @@ std::string listed(const std::vector<std::string>& words) {
   return text;
 }
 
-/// What is between the commas, but for those in quoted names: one part, or those of a composite
-/// index.
+/// The parts between commas, except commas in quoted names: one, or those of a composite index.
 std::vector<std::string> parts_of(std::string_view index) {
   std::vector<std::string> parts(1);
   bool is_quoted = false;

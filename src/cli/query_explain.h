@@ -19,7 +19,7 @@ namespace orrery::cli {
 class QueryExplanation {
  public:
   /// The headers x-orrery-explain and x-ms-documentdb-query-metrics of a page; empty when there is
-  /// none. `rows` is how many of its rows were shown. What is not as it should be is passed over.
+  /// none. `rows` is how many of its rows were shown. Malformed parts are skipped.
   void add_page(std::string_view explain_header, std::string_view metrics_header,
                 std::uint64_t rows);
 

@@ -99,7 +99,7 @@ TEST(QueryExplanation, RowsThatAPageOnlyLookedAtAreNotCountedTwice) {
   ordered.add_page(two + R"("shape":"ordered"})", "", 1);
   EXPECT_THAT(ordered.to_words(),
               HasSubstr("4 documents were read one after the other, and 2 rows"));
-  // What is grouped and ranked is not what is shown.
+  // Rows of groups are not the documents that were read.
   QueryExplanation groups;
   groups.add_page(two + R"("shape":"grouped"})", "", 1);
   EXPECT_THAT(groups.to_words(), HasSubstr("2 rows came of them"));

@@ -9,9 +9,9 @@
 namespace orrery::cli {
 
 /// Collects rows and lays them out. Columns are the members of the rows, in the order in which they
-/// first appear; a row that is no object stands in a column `value`. What the server adds to each
-/// document (_rid, _self, _etag, _attachments, _ts) is left out of rows that are whole documents.
-/// Long values are cut, numbers are aligned to the right.
+/// first appear; a row that is no object stands in a column `value`. System properties (_rid,
+/// _self, _etag, _attachments, _ts) are left out of rows that are whole documents. Long values are
+/// cut, numbers are aligned to the right.
 class QueryTable {
  public:
   /// `columns_max`: of a terminal, which lines should fit in; 0: they may be of any length.

@@ -42,7 +42,7 @@ TEST(QueryTable, WholeDocumentsAreShownWithoutWhatTheServerAdds) {
       "id\n"
       "--\n"
       "a\n");
-  // Who asks for them by name gets them.
+  // A query that names them shows them.
   EXPECT_THAT(table_of({R"({"_rid":"r","_ts":1})"}), ::testing::HasSubstr("_rid  _ts"));
 }
 

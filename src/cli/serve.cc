@@ -29,7 +29,7 @@ namespace {
 /// How long a stopping server lets requests finish.
 constexpr std::chrono::seconds kStopGrace{10};
 
-/// What the options are parsed into, before it is a Config.
+/// The options as parsed, before they become a Config.
 struct Options {
   server::Config config;
   std::string listen = "127.0.0.1:8081";

@@ -7,7 +7,8 @@
 
 namespace orrery::cli {
 
-/// What a terminal would obey becomes a blank: control characters of one byte, and of two (C1).
+/// Replaces control characters, which a terminal would obey, by blanks: those of one byte, and of
+/// two (C1).
 void defuse(std::string& text);
 
 /// How many columns it takes: two for wide characters (East Asian, emoji), none for marks that

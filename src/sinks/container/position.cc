@@ -33,7 +33,7 @@ void append_member(std::string& text, std::string_view name, std::uint64_t value
   text.append(std::to_string(value));
 }
 
-/// Puts `leaf` at `path`, making objects on the way. What is there already stays.
+/// Puts `leaf` at `path`, making objects on the way, unless the path has a value.
 void put(json::Value& object, std::span<const std::string> path, json::Value leaf) {
   if (path.empty() || !object.is_object()) return;
   json::Value* there = object.find(path.front());
