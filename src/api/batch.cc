@@ -167,11 +167,9 @@ struct Batch {
   std::vector<OperationOutcome> outcomes;  ///< one per operation
 
   bool minimal_for(std::size_t index) const { return minimal || operations[index].minimal_return; }
-  Transaction transaction() const {
-    Transaction made;
-    made.rules = container->rules;
-    made.text_budget = text_budget;
-    return made;
+  Transaction transaction(partition::DocumentWrites work) const {
+    work.text_budget = text_budget;
+    return {.rules = container->rules, .work = std::move(work)};
   }
   void tell(std::size_t index, partition::Written written) {
     outcomes[index] =
@@ -262,20 +260,21 @@ Async<http::Response> run_atomic(Context& context, Batch batch) {
     ORRERY_CO_TRY(check_session(context, range));
   }
 
-  Transaction transaction = batch.transaction();
-  transaction.tell_failure = true;
+  partition::DocumentWrites work;
+  work.tell_failure = true;
   for (std::size_t index = 0; index < batch.operations.size(); ++index) {
     auto planned =
         plan_operation(batch.container, batch.operations[index], key, batch.minimal_for(index));
     if (planned) {
-      transaction.writes.push_back(std::move(planned->write));
+      work.writes.push_back(std::move(planned->write));
       continue;
     }
     // Those before it may fail first; those after it don't come to pass.
-    transaction.writes.emplace_back().refusal = planned.error();
+    work.writes.emplace_back().refusal = planned.error();
     break;
   }
-  ORRERY_CO_TRY(auto committed, co_await range.partition->submit(std::move(transaction)));
+  ORRERY_CO_TRY(auto committed,
+                co_await range.partition->submit(batch.transaction(std::move(work))));
   const RangeVisit visit{&range, reached(range, committed.lsn)};
   if (committed.failure) {
     auto outcome = OperationOutcome::of(committed.failure->error);
@@ -375,8 +374,9 @@ class BulkRun {
       }
       RangeWork& of_range = work[&batch_.container->ranges.owner_of(planned->epk)];
       of_range.indexes.push_back(index);
-      of_range.transactions.push_back(batch_.transaction());
-      of_range.transactions.back().writes.push_back(std::move(planned->write));
+      partition::DocumentWrites one;
+      one.writes.push_back(std::move(planned->write));
+      of_range.transactions.push_back(batch_.transaction(std::move(one)));
     }
     return work;
   }

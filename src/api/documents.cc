@@ -122,9 +122,9 @@ Async<> resolve_target(Services& services, const Context& context, PointTarget& 
 }
 
 Async<http::Response> commit(Context& context, Write write) {
-  partition::Transaction transaction;
-  transaction.rules = context.container->rules;
-  transaction.writes.push_back(std::move(write));
+  partition::DocumentWrites work;
+  work.writes.push_back(std::move(write));
+  partition::Transaction transaction{.rules = context.container->rules, .work = std::move(work)};
   ORRERY_CO_TRY(const auto committed,
                 co_await context.range->partition->submit(std::move(transaction)));
   co_return written_reply(context, committed, committed.writes.front());
@@ -238,9 +238,8 @@ Async<http::Response> remove_all_of_key(Services& services, Context& context) {
   const storage::DocumentKey prefix{std::move(place.epk.bytes), std::move(place.canonical), {}};
   Lsn lsn = range.partition->head();
   for (bool more = true; more;) {
-    partition::Transaction transaction;
-    transaction.rules = container->rules;
-    transaction.delete_all = prefix;
+    partition::Transaction transaction{.rules = container->rules,
+                                       .work = partition::DeleteByKey{prefix}};
     ORRERY_CO_TRY(const auto committed, co_await range.partition->submit(std::move(transaction)));
     lsn = std::max(lsn, committed.lsn);
     more = committed.more;

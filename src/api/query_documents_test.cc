@@ -48,8 +48,7 @@ class QueryDocumentsTest : public testing::Test {
     write.key = key_of(partition_key, id);
     write.version.new_id = id;
     write.version.open_text = R"({"id":")" + id + "\"" + (members.empty() ? "" : ",") + members;
-    partition::Transaction transaction;
-    transaction.writes.push_back(std::move(write));
+    const partition::Transaction transaction{.work = partition::DocumentWrites{{std::move(write)}}};
     storage::Batch batch;
     ASSERT_TRUE(stage_.stage(transaction, 1, batch, storage::Tier::Disk));
     ASSERT_TRUE(storage::commit(*store_, batch));

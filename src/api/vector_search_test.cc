@@ -73,8 +73,7 @@ class VectorSearchTest : public testing::Test {
 
   /// One transaction.
   void write(std::vector<partition::WriteOf> writes) {
-    partition::Transaction transaction;
-    for (const auto& each : writes) transaction.writes.push_back(each.make());
+    const auto transaction = partition::transaction_of(std::move(writes));
     storage::Batch batch;
     ASSERT_TRUE(stage_.stage(transaction, 1, batch, storage::Tier::Disk));
     batch.put(storage::Family::Heads, storage::partition_prefix(kPartition), stage_.head().make());

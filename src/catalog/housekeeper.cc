@@ -144,9 +144,7 @@ void Housekeeper::look_after(const Container& container, partition::Partition& p
 
 void Housekeeper::build_expiry(partition::Partition& partition, Watch& watch, Round& round) {
   for (;;) {
-    partition::Transaction transaction;
-    transaction.build_expiry = true;
-    const auto step = partition.submit_and_wait(std::move(transaction));
+    const auto step = partition.submit_and_wait({.work = partition::ExpiryBuildStep{}});
     if (!step) return;  // The disk, or the container has just gone: the next round will tell.
     if (!step->more) {
       watch.built = true;
@@ -175,10 +173,8 @@ void Housekeeper::purge(const Container& container, partition::Partition& partit
     watch.next_due = found->next;
     if (found->candidates.empty()) return;
 
-    partition::Transaction transaction;
-    transaction.rules = container.rules;
-    transaction.purge = found->candidates;
-    const auto purged = partition.submit_and_wait(std::move(transaction));
+    const auto purged = partition.submit_and_wait(
+        {.rules = container.rules, .work = partition::ExpiryPurge{found->candidates}});
     if (!purged) {
       watch.head_seen = Lsn{};
       return;
@@ -200,14 +196,12 @@ void Housekeeper::trim(const Container& container, partition::Partition& partiti
     const UnixSeconds now = environment_.clock.unix_seconds();
     const bool due = !watch.next_trim || *watch.next_trim <= now;
     if (!due && partition.history_bytes() <= limits_.history_bytes_max) return;
-    partition::Transaction transaction;
-    transaction.trim =
+    const partition::HistoryTrim trim =
         trim_of(container.definition.change_feed_policy(), now, limits_.history_bytes_max);
     // How long what is recorded from now on is kept at least.
     const UnixSeconds shortest =
-        now - std::max(transaction.trim->tombstones_before,
-                       transaction.trim->all_before > now ? 0 : transaction.trim->all_before);
-    const auto step = partition.submit_and_wait(std::move(transaction));
+        now - std::max(trim.tombstones_before, trim.all_before > now ? 0 : trim.all_before);
+    const auto step = partition.submit_and_wait({.work = trim});
     if (!step) return;
     stats_.trimmed_history_records.fetch_add(step->tidied, std::memory_order_relaxed);
     if (tell_erased_) tell_erased_(partition.number(), step->tidied);

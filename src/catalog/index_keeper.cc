@@ -224,9 +224,7 @@ IndexKeeper::Attended IndexKeeper::attend(const Container& container, const Wish
     if (is_empty(change)) continue;
     const std::size_t added = change.add.size();
     const std::size_t dropped = change.drop.size();
-    partition::Transaction transaction;
-    transaction.indexes = std::move(change);
-    const auto changed = range.partition->submit_and_wait(std::move(transaction));
+    const auto changed = range.partition->submit_and_wait({.work = std::move(change)});
     if (!changed) {
       switch (changed.error().code()) {
         case ErrorCode::RangeGone:
@@ -257,9 +255,7 @@ IndexKeeper::Attended IndexKeeper::attend(const Container& container, const Wish
 IndexKeeper::Attended IndexKeeper::build_piece(partition::Partition& partition) {
   const IndexRecords indexes = partition.indexes();
   const DocumentNumber before = least_built(indexes).value_or(DocumentNumber{});
-  partition::Transaction transaction;
-  transaction.build_indexes = true;
-  const auto step = partition.submit_and_wait(std::move(transaction));
+  const auto step = partition.submit_and_wait({.work = partition::IndexBuildStep{}});
   if (!step) {
     const auto code = step.error().code();
     if (code == ErrorCode::OwnerNotFound) return Attended::Done;

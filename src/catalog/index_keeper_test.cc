@@ -96,8 +96,9 @@ class IndexKeeperTest : public testing::Test {
       const Epk epk = effective_partition_key(current->definition.partition_key(),
                                               PartitionKey({KeyComponent(key)}));
       auto transaction = partition::transaction_of({one});
-      transaction.writes[0].key.epk = epk.bytes;
-      transaction.writes[0].key.partition_key = key + '\x01';
+      partition::Write& only = writes_of(transaction).writes[0];
+      only.key.epk = epk.bytes;
+      only.key.partition_key = key + '\x01';
       auto done = current->ranges.owner_of(epk).partition->submit_and_wait(std::move(transaction));
       if (done || done.error().code() != ErrorCode::RangeGone) return done;
     }
@@ -238,8 +239,7 @@ TEST_F(IndexKeeperTest, RangesThatCameOfASplitOrMergeAreBuiltOn) {
   EXPECT_EQ(entries(), 30u);
 
   // Only one of two parents has it.
-  partition::Transaction drop;
-  drop.indexes = partition::IndexChange{{"/p"}, {"/a"}};
+  partition::Transaction drop{.work = partition::IndexChange{{"/p"}, {"/a"}}};
   ASSERT_TRUE(container()->ranges.all()[0].partition->submit_and_wait(std::move(drop)));
   ASSERT_TRUE(catalog->merge_ranges(container()->rid, RangeId{1}, RangeId{2}));
   EXPECT_THAT(indexes(), ElementsAre("/p(building) /a(building)"));
@@ -251,8 +251,7 @@ TEST_F(IndexKeeperTest, RangesThatCameOfASplitOrMergeAreBuiltOn) {
 TEST_F(IndexKeeperTest, ARangeGetsWhatItsSiblingsHave) {
   make_container("{}", 12'000);
   fill(10);
-  partition::Transaction add;
-  add.indexes = partition::IndexChange{{"/a"}, {}};
+  partition::Transaction add{.work = partition::IndexChange{{"/a"}, {}}};
   ASSERT_TRUE(container()->ranges.all()[1].partition->submit_and_wait(std::move(add)));
   keeper->reconcile(container()->rid);
   work();
@@ -290,8 +289,7 @@ TEST_F(IndexKeeperTest, AfterARestartWhatWasBuiltBeforeCounts) {
 TEST_F(IndexKeeperTest, WhatACrashCutShortIsSeenAtTheStart) {
   make_container("{}", 12'000);
   fill(5);
-  partition::Transaction add;
-  add.indexes = partition::IndexChange{{"/a"}, {}};
+  partition::Transaction add{.work = partition::IndexChange{{"/a"}, {}}};
   ASSERT_TRUE(container()->ranges.all()[0].partition->submit_and_wait(std::move(add)));
   // The catalog has it, and nobody has told the keeper.
   catalog->on_change([](const Rid&) {});

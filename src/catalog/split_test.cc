@@ -105,9 +105,10 @@ class SplitTest : public testing::Test {
                                             const std::string& id, std::size_t padding = 0) {
     partition::WriteOf write{.kind = kind, .id = id, .padding = padding};
     auto made = partition::transaction_of({write}, container->rules);
-    made.writes[0].key.epk = epk_of(container, key).bytes;
-    made.writes[0].key.partition_key.clear();
-    for (const auto& value : key) made.writes[0].key.partition_key += value + '\x01';
+    Write& only = writes_of(made).writes[0];
+    only.key.epk = epk_of(container, key).bytes;
+    only.key.partition_key.clear();
+    for (const auto& value : key) only.key.partition_key += value + '\x01';
     return made;
   }
   /// Writes as a request does: to whoever owns the key now.

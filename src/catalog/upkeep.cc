@@ -42,9 +42,8 @@ Result<> Catalog::reconcile_keeping(const Rid& rid) {
     if (!current) return {};
     bool range_gone = false;
     for (const Range& range : current->ranges.all()) {
-      partition::Transaction transaction;
-      transaction.keep = keeping_of(current->definition);
-      const auto kept = range.partition->submit_and_wait(std::move(transaction));
+      const auto kept = range.partition->submit_and_wait(
+          {.work = partition::RetentionChange{keeping_of(current->definition)}});
       if (kept) continue;
       switch (kept.error().code()) {
         case ErrorCode::RangeGone:

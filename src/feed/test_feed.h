@@ -80,13 +80,14 @@ class FeedTest : public testing::Test {
 
   /// One transaction; its LSN.
   Lsn write(std::vector<WriteOf> writes, partition::Partition* to = nullptr) {
-    partition::Transaction transaction;
-    transaction.rules.default_ttl = default_ttl;
+    partition::DocumentWrites work;
     for (const WriteOf& each : writes) {
       Write made = each.make();
       made.key = real_key(each.partition_key, each.id);
-      transaction.writes.push_back(std::move(made));
+      work.writes.push_back(std::move(made));
     }
+    partition::Transaction transaction{.work = std::move(work)};
+    transaction.rules.default_ttl = default_ttl;
     auto target = to != nullptr ? to->shared_from_this() : part;
     auto outcome = loop.submit(std::move(target), std::move(transaction)).get();
     EXPECT_TRUE(outcome.has_value()) << outcome.error().message();
@@ -102,9 +103,7 @@ class FeedTest : public testing::Test {
     return write({{.kind = Write::Kind::Delete, .id = id, .partition_key = key}});
   }
   void keep(storage::Keeping keeping) {
-    partition::Transaction transaction;
-    transaction.keep = keeping;
-    EXPECT_TRUE(loop.submit(part, std::move(transaction)).get().has_value());
+    EXPECT_TRUE(loop.submit(part, {.work = partition::RetentionChange{keeping}}).get().has_value());
   }
 
   /// As if the store had been put back from a copy that was made now.

@@ -96,7 +96,7 @@ class BatchStageTest : public StageTest {
  protected:
   Transaction sharing(std::vector<WriteOf> writes) {
     auto transaction = transaction_of(std::move(writes), rules);
-    transaction.text_budget = budget;
+    writes_of(transaction).text_budget = budget;
     return transaction;
   }
 
@@ -127,7 +127,7 @@ TEST_F(BatchStageTest, AWriteWhoseTextHasNoRoomIsNotDone) {
 
 TEST_F(BatchStageTest, TextThatIsNotToldTakesNoRoom) {
   auto transaction = sharing({{.id = "a", .padding = 5000}});
-  transaction.writes[0].tells_text = false;
+  writes_of(transaction).writes[0].tells_text = false;
   EXPECT_TRUE(stage_all(transaction));
   EXPECT_EQ(*budget, 2000);
 }
@@ -138,8 +138,8 @@ TEST_F(BatchStageTest, AWriteRefusedBeforehandFailsInItsPlace) {
   write({.id = "taken"});
   const auto with_refusal = [&](WriteOf first) {
     auto transaction = transaction_of({std::move(first), {.id = "x"}}, rules);
-    transaction.tell_failure = true;
-    transaction.writes[1].refusal = Error(ErrorCode::BadRequest, "no document");
+    writes_of(transaction).tell_failure = true;
+    writes_of(transaction).writes[1].refusal = Error(ErrorCode::BadRequest, "no document");
     return stage_all(transaction);
   };
   const auto second = with_refusal({.id = "free"});

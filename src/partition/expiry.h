@@ -26,7 +26,7 @@ inline constexpr std::size_t kPurgeDocumentsMax = 200;
 class DueQueue {
  public:
   struct Due {
-    std::vector<PurgeCandidate> candidates;  ///< for Transaction::purge
+    std::vector<PurgeCandidate> candidates;  ///< for ExpiryPurge
     /// When to look again, if nothing is written in between; nothing: no document will ever be due.
     std::optional<UnixSeconds> next;
   };

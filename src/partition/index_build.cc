@@ -67,8 +67,8 @@ Hindmost hindmost_of(const std::vector<IndexRecord>& all) {
 
 }  // namespace
 
-Result<IndexBuildStep> build_indexes(const storage::Store& store, PartitionNumber partition,
-                                     const Superseded& superseded, RecordWriter& writer) {
+Result<IndexBuildProgress> build_indexes(const storage::Store& store, PartitionNumber partition,
+                                         const Superseded& superseded, RecordWriter& writer) {
   auto all = std::make_shared<std::vector<IndexRecord>>(*writer.head().indexes);
   const Hindmost building = hindmost_of(*all);
   const IndexTerms terms(building.indexes);
@@ -79,7 +79,7 @@ Result<IndexBuildStep> build_indexes(const storage::Store& store, PartitionNumbe
   DocumentNumber reached = building.built_up_to;
   std::string value;
   Piece piece;
-  IndexBuildStep step;
+  IndexBuildProgress step;
   for (bool full = false; cursor.valid() && !full; cursor.next()) {
     const DocumentNumber number = storage::document_number(cursor.key());
     if (number > building.joined_at) {

@@ -16,7 +16,7 @@ namespace orrery::partition {
 /// Whether what is staged has replaced or deleted the version that an id names.
 using Superseded = std::function<bool(const std::string& id_key, storage::LogPosition position)>;
 
-struct IndexBuildStep {
+struct IndexBuildProgress {
   bool more = false;          ///< there is more to do
   std::size_t documents = 0;  ///< that were looked at
 };
@@ -25,7 +25,7 @@ struct IndexBuildStep {
 /// being built, and notes in the head how far that has come; at the end they are complete. A
 /// bounded piece at a time. It walks what is committed: whoever adds an index makes the entries of
 /// what is only staged then. Blocks.
-Result<IndexBuildStep> build_indexes(const storage::Store& store, PartitionNumber partition,
-                                     const Superseded& superseded, RecordWriter& writer);
+Result<IndexBuildProgress> build_indexes(const storage::Store& store, PartitionNumber partition,
+                                         const Superseded& superseded, RecordWriter& writer);
 
 }  // namespace orrery::partition

@@ -45,11 +45,9 @@ class PartitionChangeTest : public testing::Test {
     open(audit(home.store(), kNumber).head);
   }
   void keep_history() {
-    Transaction transaction;
-    transaction.keep =
-        storage::Keeping{storage::Keeping::History::All, storage::Keeping::PreviousImage::All,
-                         storage::Keeping::Expiry::Building};
-    ASSERT_TRUE(partition->submit_and_wait(std::move(transaction)));
+    const storage::Keeping all{storage::Keeping::History::All, storage::Keeping::PreviousImage::All,
+                               storage::Keeping::Expiry::Building};
+    ASSERT_TRUE(partition->submit_and_wait({.work = RetentionChange{all}}));
   }
   Result<Committed> write(std::vector<WriteOf> writes) {
     return partition->submit_and_wait(transaction_of(std::move(writes), rules));

@@ -64,9 +64,7 @@ class PartitionTest : public testing::Test {
   Result<Committed> run(WriteOf write) { return start(std::move(write)).get(); }
   /// Memory alone can never decide this one: it goes to a writer thread.
   Outcome start_delete_all() {
-    Transaction transaction;
-    transaction.delete_all = key_of("p", "");
-    return loop.submit(partition, std::move(transaction));
+    return loop.submit(partition, {.work = DeleteByKey{key_of("p", "")}});
   }
   static bool pending(const Outcome& outcome) {
     return outcome.wait_for(0s) != std::future_status::ready;
@@ -458,9 +456,7 @@ TEST_F(PartitionTest, WhatWasStagedOnALostCommitIsLostWithIt) {
 
 TEST_F(PartitionTest, WhatIndexesThereAreIsNotSettledWhileAChangeIsOnItsWay) {
   const auto change = [&](IndexChange indexes) {
-    Transaction transaction;
-    transaction.indexes = std::move(indexes);
-    return loop.submit(partition, std::move(transaction));
+    return loop.submit(partition, {.work = std::move(indexes)});
   };
   EXPECT_EQ(partition->settled_indexes(), storage::IndexRecords());
   home.log().hold();

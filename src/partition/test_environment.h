@@ -17,6 +17,7 @@
 #include <string_view>
 #include <thread>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include <boost/asio/co_spawn.hpp>
@@ -337,10 +338,14 @@ struct WriteOf {
 };
 
 inline Transaction transaction_of(std::vector<WriteOf> writes, Rules rules = {}) {
-  Transaction transaction;
-  transaction.rules = std::move(rules);
-  for (const auto& write : writes) transaction.writes.push_back(write.make());
-  return transaction;
+  DocumentWrites made;
+  for (const auto& write : writes) made.writes.push_back(write.make());
+  return {.rules = std::move(rules), .work = std::move(made)};
+}
+
+/// Of a transaction that has some.
+inline DocumentWrites& writes_of(Transaction& transaction) {
+  return std::get<DocumentWrites>(transaction.work);
 }
 
 inline Rules rules_with_unique_keys(std::optional<std::int32_t> default_ttl = {}) {

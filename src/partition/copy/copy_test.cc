@@ -68,20 +68,16 @@ class CopyTest : public testing::Test {
     return loop.submit(partition, transaction_of(std::move(writes), rules_with_unique_keys(100)));
   }
   void keep_everything(const std::shared_ptr<Partition>& partition) {
-    Transaction transaction;
-    transaction.keep =
-        storage::Keeping{storage::Keeping::History::All, storage::Keeping::PreviousImage::All,
-                         storage::Keeping::Expiry::Building};
-    ASSERT_TRUE(loop.submit(partition, std::move(transaction)).get());
+    const storage::Keeping all{storage::Keeping::History::All, storage::Keeping::PreviousImage::All,
+                               storage::Keeping::Expiry::Building};
+    ASSERT_TRUE(loop.submit(partition, {.work = RetentionChange{all}}).get());
   }
   /// With indexes that are complete at once, since nothing is there yet.
   void add_indexes(const std::shared_ptr<Partition>& partition, std::vector<std::string> specs) {
     change_indexes(partition, {std::move(specs), {}});
   }
   void change_indexes(const std::shared_ptr<Partition>& partition, IndexChange change) {
-    Transaction transaction;
-    transaction.indexes = std::move(change);
-    ASSERT_TRUE(loop.submit(partition, std::move(transaction)).get());
+    ASSERT_TRUE(loop.submit(partition, {.work = std::move(change)}).get());
   }
   static CopyPlan split_plan(std::vector<CopiedIndex> indexes = {}) {
     return {{{kFirst, below(), 0}, {kSecond, above(), 0}},
@@ -411,10 +407,8 @@ TEST_F(CopyTest, HistoryIsNotTrimmedUnderACopy) {
   const auto partition = make_partition(kLeft);
   keep_everything(partition);
   ASSERT_TRUE(submit(partition, {{.id = "a"}}).get());
-  Transaction trim;
-  trim.trim = HistoryTrim{};
-  trim.trim->all_before = home.clock().unix_seconds() + 1000;
-  trim.trim->tombstones_before = home.clock().unix_seconds() + 1000;
+  const UnixSeconds later = home.clock().unix_seconds() + 1000;
+  const Transaction trim{.work = HistoryTrim{.all_before = later, .tombstones_before = later}};
   ASSERT_TRUE(partition->begin_copy(split_plan(), home.committer().epoch()));
   ASSERT_TRUE(loop.submit(partition, trim).get());
   EXPECT_THAT(read(kLeft).history, testing::SizeIs(1));
@@ -428,12 +422,9 @@ TEST_F(CopyTest, TtlSwitchedOnMeanwhileIsBuiltAnewAndAnotherHistoryEndsTheCopy) 
   ASSERT_TRUE(submit(partition, {{.id = "a"}}).get());
   ASSERT_TRUE(partition->begin_copy(split_plan(), home.committer().epoch()));
   ASSERT_TRUE(copy_all(partition));
-  Transaction keep;
-  keep.keep = storage::Keeping{.expiry = storage::Keeping::Expiry::Building};
-  ASSERT_TRUE(loop.submit(partition, keep).get());
-  Transaction build;
-  build.build_expiry = true;
-  ASSERT_TRUE(loop.submit(partition, build).get());
+  const storage::Keeping expiry{.expiry = storage::Keeping::Expiry::Building};
+  ASSERT_TRUE(loop.submit(partition, {.work = RetentionChange{expiry}}).get());
+  ASSERT_TRUE(loop.submit(partition, {.work = ExpiryBuildStep{}}).get());
   auto outcome = partition->hold();
   ASSERT_TRUE(outcome);
   EXPECT_EQ(outcome->head.keeping.expiry, storage::Keeping::Expiry::Complete);
@@ -462,9 +453,7 @@ TEST_F(CopyTest, IndexesThatAreNotThereAllTheTimeAreBuiltAnew) {
   ASSERT_TRUE(partition->begin_copy(split_plan(plan), home.committer().epoch()));
   change_indexes(partition, {{}, {"/dropped", "/remade"}});
   add_indexes(partition, {"/remade", "/added"});
-  Transaction build;
-  build.build_indexes = true;
-  ASSERT_TRUE(loop.submit(partition, build).get());
+  ASSERT_TRUE(loop.submit(partition, {.work = IndexBuildStep{}}).get());
   EXPECT_EQ(partition->indexes()->size(), 4u);
   ASSERT_TRUE(submit(partition, {{.id = "y", .partition_key = "z"}}).get());
   ASSERT_TRUE(copy_all(partition));

@@ -63,16 +63,6 @@ std::string self_prefix(const Rid& container) {
 
 }  // namespace
 
-std::size_t Transaction::byte_size() const {
-  std::size_t bytes = sizeof(Transaction) + purge.size() * sizeof(PurgeCandidate);
-  if (indexes) {
-    for (const std::string& spec : indexes->add) bytes += sizeof(std::string) + spec.size();
-    for (const std::string& spec : indexes->drop) bytes += sizeof(std::string) + spec.size();
-  }
-  for (const Write& write : writes) bytes += sizeof(Write) + write.version.open_text.size();
-  return bytes;
-}
-
 Stage::Stage(storage::Store& store, PartitionNumber partition, RangeId range, const Rid& container,
              const storage::Head& head)
     : store_(store),
@@ -94,7 +84,9 @@ Result<Committed> Stage::stage(const Transaction& transaction, UnixSeconds now,
   document_undo_.clear();
   unique_undo_.clear();
   writer_.begin(head_, now);
-  auto outcome = attempt(transaction, Scope{transaction.rules, now});
+  const Scope scope{transaction.rules, now};
+  auto outcome =
+      std::visit([&](const auto& work) { return attempt(work, scope); }, transaction.work);
   fetched_.reset();
   if (!outcome || outcome->failure) {
     take_back();
@@ -105,23 +97,12 @@ Result<Committed> Stage::stage(const Transaction& transaction, UnixSeconds now,
   return outcome;
 }
 
-Result<Committed> Stage::attempt(const Transaction& transaction, const Scope& scope) {
-  if (transaction.delete_all) return delete_all(*transaction.delete_all, scope);
-  if (!transaction.purge.empty()) return purge(transaction.purge, scope);
-  if (transaction.keep) return keep(*transaction.keep);
-  if (transaction.build_expiry) return build_expiry();
-  if (transaction.trim) return trim(*transaction.trim);
-  if (transaction.indexes) return change_indexes(*transaction.indexes);
-  if (transaction.build_indexes) return build_indexes();
-  return attempt_writes(transaction, scope);
-}
-
-Result<Committed> Stage::attempt_writes(const Transaction& transaction, const Scope& scope) {
+Result<Committed> Stage::attempt(const DocumentWrites& work, const Scope& scope) {
   Committed committed;
-  committed.writes.reserve(transaction.writes.size());
-  Allowance allowance(transaction.text_budget.get());
-  for (std::uint32_t index = 0; index < transaction.writes.size(); ++index) {
-    const Write& write = transaction.writes[index];
+  committed.writes.reserve(work.writes.size());
+  Allowance allowance(work.text_budget.get());
+  for (std::uint32_t index = 0; index < work.writes.size(); ++index) {
+    const Write& write = work.writes[index];
     auto written = apply(write, scope, index);
     if (written && write.tells_text && !allowance.take(written->text.size())) {
       written = response_too_large();
@@ -131,8 +112,7 @@ Result<Committed> Stage::attempt_writes(const Transaction& transaction, const Sc
       continue;
     }
     // That the disk cannot be read says nothing about the write.
-    if (!transaction.tell_failure || would_block_ ||
-        written.error().code() == ErrorCode::Unavailable) {
+    if (!work.tell_failure || would_block_ || written.error().code() == ErrorCode::Unavailable) {
       return Error(std::move(written).error());
     }
     committed.writes.clear();

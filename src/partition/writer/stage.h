@@ -109,8 +109,15 @@ class Stage {
     UnixSeconds now;
   };
 
-  Result<Committed> attempt(const Transaction& transaction, const Scope& scope);
-  Result<Committed> attempt_writes(const Transaction& transaction, const Scope& scope);
+  // ── one for each alternative of a transaction ──
+  Result<Committed> attempt(const DocumentWrites& work, const Scope& scope);
+  Result<Committed> attempt(const DeleteByKey& work, const Scope& scope);
+  Result<Committed> attempt(const ExpiryPurge& work, const Scope& scope);
+  Result<Committed> attempt(const RetentionChange& work, const Scope& scope);
+  Result<Committed> attempt(const ExpiryBuildStep& work, const Scope& scope);
+  Result<Committed> attempt(const HistoryTrim& work, const Scope& scope);
+  Result<Committed> attempt(const IndexChange& work, const Scope& scope);
+  Result<Committed> attempt(const IndexBuildStep& work, const Scope& scope);
   void take_back();
   void take_over(Result<Committed>& outcome, storage::Batch& batch);
 
@@ -145,16 +152,9 @@ class Stage {
   Result<> needs_disk();
   /// Looks at what is staged when it is called.
   Superseded superseded() const;
-  Result<Committed> delete_all(const storage::DocumentKey& key, const Scope& scope);
-  Result<Committed> purge(const std::vector<PurgeCandidate>& candidates, const Scope& scope);
   Result<bool> purge_one(const PurgeCandidate& candidate, const Scope& scope);
-  Committed keep(storage::Keeping keeping);
-  Result<Committed> build_expiry();
-  Result<Committed> trim(const HistoryTrim& trim);
 
   // ── secondary indexes: stage_index.cc ──
-  Result<Committed> change_indexes(const IndexChange& change);
-  Result<Committed> build_indexes();
   /// Makes the entries of what is staged, for indexes that are added now.
   void index_staged(const std::vector<storage::IndexRecord>& added);
   /// After head_ has changed.

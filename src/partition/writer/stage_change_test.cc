@@ -27,15 +27,12 @@ class StageChangeTest : public StageTest {
   /// A patch by a function that the test gives.
   Transaction patch(std::string_view id, std::function<Result<NewVersion>(std::string_view)> change,
                     std::string if_match = {}) {
-    Transaction transaction;
-    transaction.rules = rules;
     Write write;
     write.kind = Kind::Patch;
     write.key = key_of("p", id);
     write.if_match = std::move(if_match);
     write.change = std::move(change);
-    transaction.writes.push_back(std::move(write));
-    return transaction;
+    return {.rules = rules, .work = DocumentWrites{{std::move(write)}}};
   }
   /// What the log holds, oldest first.
   std::vector<std::string> logged_ids() {
@@ -225,7 +222,7 @@ TEST_F(StageChangeTest, AFailureCanBeAnOutcomeAndWritesNothing) {
                                      {.kind = Kind::Delete, .id = "missing"},
                                      {.id = "b"}},
                                     rules);
-  transaction.tell_failure = true;
+  writes_of(transaction).tell_failure = true;
   const auto committed = stage_all(transaction);
   ASSERT_TRUE(committed);
   ASSERT_TRUE(committed->failure);
@@ -243,7 +240,7 @@ TEST_F(StageChangeTest, AFailureCanBeAnOutcomeAndWritesNothing) {
 
 TEST_F(StageChangeTest, ATransactionWhoseFailureIsToldCanSucceed) {
   auto transaction = transaction_of({{.id = "a"}, {.kind = Kind::Delete, .id = "a"}}, rules);
-  transaction.tell_failure = true;
+  writes_of(transaction).tell_failure = true;
   const auto committed = stage_all(transaction);
   ASSERT_TRUE(committed);
   EXPECT_FALSE(committed->failure);
@@ -254,7 +251,7 @@ TEST_F(StageChangeTest, ATransactionWhoseFailureIsToldCanSucceed) {
 TEST_F(StageChangeTest, AFailureThatLookedAtWhatIsStagedRestsOnIt) {
   write({.id = "a"});
   auto transaction = transaction_of({{.id = "a"}}, rules);
-  transaction.tell_failure = true;
+  writes_of(transaction).tell_failure = true;
   const auto committed = stage_all(transaction);
   ASSERT_TRUE(committed);
   EXPECT_TRUE(committed->failure);

@@ -29,11 +29,7 @@ class StageExpiryTest : public StageTest {
     commit();
     return audit(*store, kPartition).expiry_entries;
   }
-  Result<Committed> build() {
-    Transaction transaction;
-    transaction.build_expiry = true;
-    return stage_all(transaction);
-  }
+  Result<Committed> build() { return stage_all({.work = ExpiryBuildStep{}}); }
   void build_all() {
     for (bool more = true; more;) {
       const auto built = build();
@@ -50,10 +46,7 @@ class StageExpiryTest : public StageTest {
     return due ? *due : DueQueue::Due{};
   }
   Result<Committed> purge(const std::vector<PurgeCandidate>& candidates) {
-    Transaction transaction;
-    transaction.rules = rules;
-    transaction.purge = candidates;
-    return stage_all(transaction);
+    return stage_all({.rules = rules, .work = ExpiryPurge{candidates}});
   }
   /// One step of a purge, committed; how many documents it took.
   std::size_t purge_step() {

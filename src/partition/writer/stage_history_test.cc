@@ -45,11 +45,7 @@ class StageHistoryTest : public StageTest {
     }
     return out;
   }
-  Result<Committed> trim(HistoryTrim by) {
-    Transaction transaction;
-    transaction.trim = by;
-    return stage_all(transaction);
-  }
+  Result<Committed> trim(HistoryTrim by) { return stage_all({.work = by}); }
   /// Until there is nothing more to let go; how many steps that took.
   int trim_all(HistoryTrim by) {
     for (int steps = 1;; ++steps) {
@@ -385,8 +381,7 @@ TEST_F(HistoryTrimTest, EachPartOfAMergedRangeHasItsOwnBegin) {
 }
 
 TEST_F(HistoryTrimTest, TrimmingMayBlockAndSaysSo) {
-  Transaction transaction;
-  transaction.trim = HistoryTrim{};
+  const Transaction transaction{.work = HistoryTrim{}};
   (void)stage.stage(transaction, clock.unix_seconds(), batch, storage::Tier::Memory);
   EXPECT_TRUE(stage.would_block());
 }

@@ -22,7 +22,7 @@ void Stage::see_indexes() {
   }
 }
 
-Result<Committed> Stage::change_indexes(const IndexChange& change) {
+Result<Committed> Stage::attempt(const IndexChange& change, const Scope&) {
   // Not on an event loop: what is staged has to be read.
   ORRERY_TRY(needs_disk());
   storage::Head& head = writer_.head();
@@ -81,7 +81,7 @@ void Stage::index_staged(const std::vector<IndexRecord>& added) {
   }
 }
 
-Result<Committed> Stage::build_indexes() {
+Result<Committed> Stage::attempt(const IndexBuildStep&, const Scope&) {
   Committed committed;
   if (!head_.indexes || std::ranges::all_of(*head_.indexes, &IndexRecord::is_complete)) {
     return committed;

@@ -108,8 +108,7 @@ TEST_F(StageIndexTest, RefusesWhatIsNoSpecAndMoreThanThereMayBe) {
 }
 
 TEST_F(StageIndexTest, AnEventLoopLeavesItToAWriter) {
-  Transaction transaction;
-  transaction.indexes = IndexChange{{"/a"}, {}};
+  const Transaction transaction{.work = IndexChange{{"/a"}, {}}};
   (void)stage.stage(transaction, clock.unix_seconds(), batch, storage::Tier::Memory);
   EXPECT_TRUE(stage.would_block());
   EXPECT_TRUE(batch.empty());
@@ -202,10 +201,7 @@ TEST_F(StageIndexTest, ExpiredDocumentsTakeTheirEntries) {
   const auto due =
       queue.find(*store->snapshot(), kPartition, rules.default_ttl, clock.unix_seconds());
   ASSERT_TRUE(due);
-  Transaction purge;
-  purge.rules = rules;
-  purge.purge = due->candidates;
-  ASSERT_TRUE(stage_all(purge));
+  ASSERT_TRUE(stage_all({.rules = rules, .work = ExpiryPurge{due->candidates}}));
   EXPECT_EQ(entries(), 1u);
 }
 

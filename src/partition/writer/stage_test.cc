@@ -603,8 +603,7 @@ TEST_F(MemoryStageTest, ATransactionThatWouldBlockHalfwayLeavesNothingBehind) {
 
 TEST_F(MemoryStageTest, DeletingAllOfAKeyIsNothingForMemory) {
   write({.id = "a"});
-  Transaction transaction;
-  transaction.delete_all = key_of("p", "");
+  const Transaction transaction{.work = DeleteByKey{key_of("p", "")}};
   (void)stage.stage(transaction, clock.unix_seconds(), batch, storage::Tier::Memory);
   EXPECT_TRUE(stage.would_block());
 }
@@ -648,9 +647,9 @@ TEST_F(StageTest, DeleteAllOfAKeyWithoutDocumentsTakesNoLsn) {
 }
 
 TEST_F(StageTest, DeleteAllGoesOnBeyondWhatOneTransactionHolds) {
-  for (std::size_t at = 0; at < kDeleteAllDocumentsMax + 5;) {
+  for (std::size_t at = 0; at < kDeleteByKeyDocumentsMax + 5;) {
     std::vector<WriteOf> writes;
-    for (int i = 0; i < 1000 && at < kDeleteAllDocumentsMax + 5; ++i, ++at) {
+    for (int i = 0; i < 1000 && at < kDeleteByKeyDocumentsMax + 5; ++i, ++at) {
       writes.push_back({.id = std::to_string(at)});
     }
     ASSERT_TRUE(stage_writes(std::move(writes)));
@@ -659,7 +658,7 @@ TEST_F(StageTest, DeleteAllGoesOnBeyondWhatOneTransactionHolds) {
   write({.id = "staged"});
   const auto first = delete_all("p");
   ASSERT_TRUE(first);
-  EXPECT_EQ(first->writes.size(), kDeleteAllDocumentsMax);
+  EXPECT_EQ(first->writes.size(), kDeleteByKeyDocumentsMax);
   EXPECT_TRUE(first->more);
   const auto second = delete_all("p");  // Before the first is committed.
   ASSERT_TRUE(second);
@@ -672,21 +671,21 @@ TEST_F(StageTest, DeleteAllGoesOnBeyondWhatOneTransactionHolds) {
 
 TEST_F(StageTest, DeleteAllOfExactlyWhatOneTransactionHoldsLeavesNoMore) {
   std::vector<WriteOf> writes;
-  for (std::size_t i = 0; i < kDeleteAllDocumentsMax; ++i) {
+  for (std::size_t i = 0; i < kDeleteByKeyDocumentsMax; ++i) {
     writes.push_back({.id = std::to_string(i)});
   }
   ASSERT_TRUE(stage_writes(std::move(writes)));
   commit();
   const auto committed = delete_all("p");
   ASSERT_TRUE(committed);
-  EXPECT_EQ(committed->writes.size(), kDeleteAllDocumentsMax);
+  EXPECT_EQ(committed->writes.size(), kDeleteByKeyDocumentsMax);
   EXPECT_FALSE(committed->more);
 }
 
 TEST_F(StageTest, DeleteAllReachesTheLiveDocumentsBehindManyExpiredOnes) {
   rules.default_ttl = -1;
   std::vector<WriteOf> writes;
-  for (std::size_t i = 0; i < kDeleteAllDocumentsMax + 1; ++i) {
+  for (std::size_t i = 0; i < kDeleteByKeyDocumentsMax + 1; ++i) {
     writes.push_back({.id = std::to_string(i), .ttl = 10});
   }
   writes.push_back({.id = "live"});
@@ -792,9 +791,7 @@ TEST_P(StageModelTest, RandomTransactionsDoWhatTheModelDoes) {
     // audit() then checks all that is kept besides.
     ASSERT_TRUE(keep({storage::Keeping::History::All, storage::Keeping::PreviousImage::All,
                       storage::Keeping::Expiry::Building}));
-    Transaction build;
-    build.build_expiry = true;
-    ASSERT_FALSE(stage_all(build)->more);
+    ASSERT_FALSE(stage_all({.work = ExpiryBuildStep{}})->more);
   }
   const bool has_indexes = GetParam() % 3 == 0;
   const std::string specs[] = {"/p", "/u", "/tags/[]", "/n ASC,/id DESC", "/_ts"};

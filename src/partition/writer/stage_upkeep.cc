@@ -38,9 +38,9 @@ Superseded Stage::superseded() const {
   };
 }
 
-Result<Committed> Stage::delete_all(const storage::DocumentKey& key, const Scope& scope) {
+Result<Committed> Stage::attempt(const DeleteByKey& work, const Scope& scope) {
   ORRERY_TRY(needs_disk());
-  storage::DocumentKey prefix = key;
+  storage::DocumentKey prefix = work.key;
   prefix.id.clear();
   const std::string from = storage::id_key(partition_, prefix);
   std::string to = from;
@@ -52,7 +52,7 @@ Result<Committed> Stage::delete_all(const storage::DocumentKey& key, const Scope
   std::map<std::string, std::optional<IdEntry>> found;
   ORRERY_TRY(const auto snapshot, store_.snapshot());
   auto cursor = snapshot.cursor(Family::Ids, from, to);
-  const std::size_t limit = kDeleteAllDocumentsMax + 1 + documents_.size();
+  const std::size_t limit = kDeleteByKeyDocumentsMax + 1 + documents_.size();
   for (; cursor.valid() && found.size() < limit; cursor.next()) {
     found.emplace(cursor.key(), IdEntry::parse(cursor.value()));
   }
@@ -67,7 +67,7 @@ Result<Committed> Stage::delete_all(const storage::DocumentKey& key, const Scope
   Committed committed;
   for (const auto& [id_key, entry] : found) {
     if (!entry) continue;
-    if (committed.writes.size() == kDeleteAllDocumentsMax) {
+    if (committed.writes.size() == kDeleteByKeyDocumentsMax) {
       committed.more = true;
       break;
     }
@@ -84,9 +84,9 @@ Result<Committed> Stage::delete_all(const storage::DocumentKey& key, const Scope
   return committed;
 }
 
-Result<Committed> Stage::purge(const std::vector<PurgeCandidate>& candidates, const Scope& scope) {
+Result<Committed> Stage::attempt(const ExpiryPurge& work, const Scope& scope) {
   Committed committed;
-  for (const PurgeCandidate& candidate : candidates) {
+  for (const PurgeCandidate& candidate : work.candidates) {
     ORRERY_TRY(const bool purged, purge_one(candidate, scope));
     if (purged) ++committed.tidied;
   }
@@ -114,8 +114,9 @@ Result<bool> Stage::purge_one(const PurgeCandidate& candidate, const Scope& scop
   return true;
 }
 
-Committed Stage::keep(Keeping keeping) {
+Result<Committed> Stage::attempt(const RetentionChange& work, const Scope&) {
   storage::Head& head = writer_.head();
+  Keeping keeping = work.keeping;
   const Keeping before = head.keeping;
   // The head without this transaction: what comes after it is kept.
   const Lsn now = head_.lsn;
@@ -158,10 +159,10 @@ Committed Stage::keep(Keeping keeping) {
     }
   }
   head.keeping = keeping;
-  return {};
+  return Committed{};
 }
 
-Result<Committed> Stage::build_expiry() {
+Result<Committed> Stage::attempt(const ExpiryBuildStep&, const Scope&) {
   Committed committed;
   switch (head_.keeping.expiry) {
     case Keeping::Expiry::Off:
@@ -177,7 +178,7 @@ Result<Committed> Stage::build_expiry() {
   return committed;
 }
 
-Result<Committed> Stage::trim(const HistoryTrim& trim) {
+Result<Committed> Stage::attempt(const HistoryTrim& trim, const Scope&) {
   Committed committed;
   if (head_.keeping.history == Keeping::History::None) return committed;
   // Not under whoever copies it: later.

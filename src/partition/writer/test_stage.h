@@ -59,10 +59,7 @@ class StageTest : public testing::Test {
     return committed ? committed->writes.at(0) : Written{};
   }
   Result<Committed> delete_all(std::string_view partition_key) {
-    Transaction transaction;
-    transaction.rules = rules;
-    transaction.delete_all = key_of(partition_key, "");
-    return stage_all(transaction);
+    return stage_all({.rules = rules, .work = DeleteByKey{key_of(partition_key, "")}});
   }
 
   /// What the committer does with what is staged.
@@ -99,9 +96,7 @@ class StageTest : public testing::Test {
 
   /// Changes what is kept.
   Result<Committed> keep(storage::Keeping keeping) {
-    Transaction transaction;
-    transaction.keep = keeping;
-    return stage_all(transaction);
+    return stage_all({.work = RetentionChange{keeping}});
   }
   void keep_history(storage::Keeping::History history,
                     storage::Keeping::PreviousImage previous = {}) {
@@ -118,15 +113,9 @@ class StageTest : public testing::Test {
 
   Result<Committed> change_indexes(std::vector<std::string> add,
                                    std::vector<std::string> drop = {}) {
-    Transaction transaction;
-    transaction.indexes = IndexChange{std::move(add), std::move(drop)};
-    return stage_all(transaction);
+    return stage_all({.work = IndexChange{std::move(add), std::move(drop)}});
   }
-  Result<Committed> build_indexes() {
-    Transaction transaction;
-    transaction.build_indexes = true;
-    return stage_all(transaction);
-  }
+  Result<Committed> build_indexes() { return stage_all({.work = IndexBuildStep{}}); }
 
   /// The ids that are stored under one key.
   std::vector<std::string> stored_ids(std::string_view partition_key = "p") {

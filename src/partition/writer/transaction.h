@@ -1,4 +1,4 @@
-// What a writer is asked to do, all or nothing, and what came of it.
+// Transaction: one of the things that a partition's writer does, all or nothing, and its outcome.
 #pragma once
 
 #include <atomic>
@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "base/clock.h"
@@ -25,7 +26,7 @@ namespace orrery::partition {
 /// in the form that NewVersion::unique_values has.
 using UniqueValuesOf = std::function<std::vector<std::string>(std::string_view text)>;
 
-/// What the rules of the container say, as they were when the request arrived.
+/// The container's rules, as they were when the request arrived.
 struct Rules {
   std::optional<std::int32_t> default_ttl;
   /// Null when the container has no unique keys. Shared with the container, which may be replaced
@@ -33,7 +34,7 @@ struct Rules {
   std::shared_ptr<const UniqueValuesOf> unique_values_of;
 };
 
-/// What a write makes of a document.
+/// The version of a document that a write makes.
 struct NewVersion {
   std::string new_id;     ///< the id in the body; a Replace with another one renames
   std::string open_text;  ///< json::DocumentText::open_text
@@ -55,7 +56,7 @@ struct Write {
   std::string if_match;       ///< empty: no condition. On a Read it means the same as the next.
   std::string if_none_match;  ///< Read: if it names the current version, that is all to be told
 
-  bool tells_text = true;  ///< whether its text counts against Transaction::text_budget
+  bool tells_text = true;  ///< whether its text counts against DocumentWrites::text_budget
 
   /// Refused before it came here, and for what: of a batch, those before it are judged first.
   std::optional<Error> refusal;
@@ -77,62 +78,78 @@ struct Written {
   ETag etag() const { return ETag(position.lsn, header.ts); }
 };
 
+// ── the alternatives; only those that change documents take an LSN ──
+
+/// Writes to documents of one logical partition.
+struct DocumentWrites {
+  std::vector<Write> writes;
+  /// Of a batch: a write that fails is an outcome (Committed::failure), not an Error.
+  bool tell_failure = false;
+  /// How many bytes of text (Written::text) the answer to a request still has room for; shared by
+  /// all transactions of that request, each of which takes from it the size of its texts.
+  /// ResponseTooLarge for a write whose text finds no room: it is not done. Null: no limit.
+  std::shared_ptr<std::atomic<std::int64_t>> text_budget = {};
+};
+
+/// Deletes all documents of a logical partition, at most kDeleteByKeyDocumentsMax at a time.
+/// Committed::more says whether there are more.
+struct DeleteByKey {
+  storage::DocumentKey key;  ///< its `id` is not used
+};
+
 /// A document that seems to have expired: see expiry.h.
 struct PurgeCandidate {
   storage::ExpiryEntry entry;
 };
 
-/// Which history to let go. What is kept is decided by Keeping: this only says how long.
+/// Deletes expired documents, of whatever key, if they are still there and still expired; entries
+/// that name nothing are collected.
+struct ExpiryPurge {
+  std::vector<PurgeCandidate> candidates;
+};
+
+/// Changes what is kept from now on.
+struct RetentionChange {
+  storage::Keeping keeping;  ///< its `expiry` says only whether there are to be entries
+};
+
+/// Makes the next expiry entries of documents that were there when they were switched on.
+/// Committed::more as above. Conflict where none are kept.
+struct ExpiryBuildStep {};
+
+/// Lets history go, a bounded number of records at a time. RetentionChange decides which kinds are
+/// kept; this only says how long. Committed::more as above.
 struct HistoryTrim {
   UnixSeconds all_before = 0;            ///< older ones keep deletes only
   UnixSeconds tombstones_before = 0;     ///< older ones go altogether; not later than all_before
   std::uint64_t bytes_max = UINT64_MAX;  ///< beyond that the oldest go whatever their age
 };
 
-/// Secondary indexes to have and not to have from now on, by IndexSpec::text. What is there already
-/// stays as it is; what is not there need not go.
+/// Secondary indexes to have and not to have from now on, by IndexSpec::text. Indexes to add that
+/// exist stay as they are; those to drop need not exist. BadRequest for a text that is no spec,
+/// Forbidden where there would be more than storage::kIndexesMax: then nothing is changed.
 struct IndexChange {
   std::vector<std::string> add;
-  std::vector<std::string> drop;  ///< with all that is in them
+  std::vector<std::string> drop;  ///< with all their entries
 };
 
-/// One or more writes of one logical partition that get one LSN. Or, instead of writes, one of the
-/// other things that only a partition's writer may do; those that change no document take no LSN.
+/// Makes the next entries of indexes for documents that were there when they were added; at the end
+/// they are complete. Committed::more as above.
+struct IndexBuildStep {};
+
+/// One alternative that a partition's writer does at once, under one LSN if documents change.
 struct Transaction {
-  Rules rules;
-  std::vector<Write> writes;
-  /// Of a batch: that one of its writes fails is an outcome (Committed::failure), not an Error.
-  bool tell_failure = false;
-  /// How many bytes of text (Written::text) the answer to a request still has room for; shared by
-  /// all transactions of that request, which take from it what they bring. ResponseTooLarge for a
-  /// write whose text finds no room: it is not done. Null: no limit.
-  std::shared_ptr<std::atomic<std::int64_t>> text_budget;
+  Rules rules = {};  ///< for those that look at documents
+  std::variant<DocumentWrites, DeleteByKey, ExpiryPurge, RetentionChange, ExpiryBuildStep,
+               HistoryTrim, IndexChange, IndexBuildStep>
+      work = {};
 
-  /// Deletes all documents of this logical partition, as far as one transaction goes. Its `id` is
-  /// not used.
-  std::optional<storage::DocumentKey> delete_all;
-  /// Deletes those that have expired, if they still are there and still have; entries that name
-  /// nothing are collected. One LSN for all, of whatever key.
-  std::vector<PurgeCandidate> purge;
-  /// Changes what is kept from now on. Its `expiry` says only whether there are to be entries.
-  std::optional<storage::Keeping> keep;
-  /// Makes the next expiry entries of what was there when they were switched on. Committed::more
-  /// says whether there is more to do. Conflict where none are kept.
-  bool build_expiry = false;
-  /// Lets history go, a bounded piece at a time. Committed::more as above.
-  std::optional<HistoryTrim> trim;
-  /// Changes which secondary indexes there are. BadRequest for what is no spec, Forbidden where
-  /// there would be more than storage::kIndexesMax: then none of it is done.
-  std::optional<IndexChange> indexes;
-  /// Makes the next entries of indexes for what was there when they were added; at the end they are
-  /// complete. Committed::more as above.
-  bool build_indexes = false;
-
+  /// What it takes of a mailbox's bound.
   std::size_t byte_size() const;
 };
 
 /// How many documents one transaction may delete of a logical partition.
-inline constexpr std::size_t kDeleteAllDocumentsMax = 10'000;
+inline constexpr std::size_t kDeleteByKeyDocumentsMax = 10'000;
 
 /// Which write of a transaction was refused, and why. Nothing was written.
 struct Failure {
@@ -143,11 +160,12 @@ struct Failure {
 struct Committed {
   Lsn lsn;
   std::vector<Written> writes;
-  bool more = false;  ///< delete_all, build_expiry, trim, build_indexes: there is more to do
+  bool more = false;  ///< DeleteByKey, HistoryTrim and the build steps: there is more to do
   std::optional<Failure> failure;
-  /// purge, trim, build_indexes: documents purged, history records let go, documents indexed.
+  /// Documents purged (ExpiryPurge), history records let go (HistoryTrim), documents indexed
+  /// (IndexBuildStep).
   std::size_t tidied = 0;
-  /// trim: in how many seconds there will be more, as far as can be seen now.
+  /// HistoryTrim: in how many seconds there will be more, as far as can be seen now.
   std::optional<UnixSeconds> next_in;
 };
 
