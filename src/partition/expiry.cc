@@ -61,7 +61,7 @@ void DueQueue::restart() {
 }
 
 Result<bool> ExpiryBuild::step(const storage::Store& store, PartitionNumber partition,
-                               const Superseded& superseded, RecordWriter& writer) {
+                               const TransactionView& view, RecordWriter& writer) {
   ORRERY_TRY(const auto snapshot, store.snapshot());
   const std::string from = next_.empty() ? storage::partition_prefix(partition) : next_;
   auto cursor = snapshot.cursor(Family::Ids, from, storage::partition_end(partition),
@@ -71,7 +71,7 @@ Result<bool> ExpiryBuild::step(const storage::Store& store, PartitionNumber part
     const auto entry = storage::IdEntry::parse(cursor.value());
     ORRERY_ASSERT(entry.has_value());
     const auto expiry = storage::expiry_of(entry->position, entry->header);
-    if (!expiry || superseded(std::string(cursor.key()), entry->position)) continue;
+    if (!expiry || view.is_superseded(std::string(cursor.key()), entry->position)) continue;
     writer.put_expiry(*expiry);
   }
   ORRERY_TRY(cursor.status());

@@ -10,9 +10,9 @@
 
 #include "base/clock.h"
 #include "base/result.h"
-#include "partition/index_build.h"
 #include "partition/writer/record_writer.h"
 #include "partition/writer/transaction.h"
+#include "partition/writer/transaction_view.h"
 #include "protocol/ids.h"
 #include "storage/keys.h"
 #include "storage/store.h"
@@ -44,12 +44,12 @@ class DueQueue {
   UnixSeconds last_now_ = 0;
 };
 
-/// Walks all documents of a partition and makes their entries, a bounded piece at a time.
+/// Walks all committed documents of a partition and makes their entries, a bounded step at a time.
 class ExpiryBuild {
  public:
-  /// True while there is more to do. Blocks.
+  /// True while there is more to do. `view` tells which versions are superseded. Blocks.
   Result<bool> step(const storage::Store& store, PartitionNumber partition,
-                    const Superseded& superseded, RecordWriter& writer);
+                    const TransactionView& view, RecordWriter& writer);
   void restart() { next_.clear(); }
 
  private:

@@ -68,7 +68,7 @@ Hindmost hindmost_of(const std::vector<IndexRecord>& all) {
 }  // namespace
 
 Result<IndexBuildProgress> build_indexes(const storage::Store& store, PartitionNumber partition,
-                                         const Superseded& superseded, RecordWriter& writer) {
+                                         const TransactionView& view, RecordWriter& writer) {
   auto all = std::make_shared<std::vector<IndexRecord>>(*writer.head().indexes);
   const Hindmost building = hindmost_of(*all);
   const IndexTerms terms(building.indexes);
@@ -95,7 +95,7 @@ Result<IndexBuildProgress> build_indexes(const storage::Store& store, PartitionN
     }
     const auto record = storage::VersionRecord::parse(value);
     ORRERY_ASSERT(record.has_value());
-    if (!superseded(storage::id_key(partition, record->key()), *position)) {
+    if (!view.is_superseded(storage::id_key(partition, record->key()), *position)) {
       writer.put_terms(number, *position, terms.of(record->text));
     }
     reached = number;

@@ -2,19 +2,15 @@
 #pragma once
 
 #include <cstddef>
-#include <functional>
-#include <string>
 
 #include "base/result.h"
 #include "partition/writer/record_writer.h"
+#include "partition/writer/transaction_view.h"
 #include "protocol/ids.h"
 #include "storage/keys.h"
 #include "storage/store.h"
 
 namespace orrery::partition {
-
-/// Whether what is staged has replaced or deleted the version that an id names.
-using Superseded = std::function<bool(const std::string& id_key, storage::LogPosition position)>;
 
 struct IndexBuildProgress {
   bool more = false;          ///< there is more to do
@@ -23,9 +19,10 @@ struct IndexBuildProgress {
 
 /// Makes the entries of the next documents in the order of their numbers, for all indexes that are
 /// being built, and notes in the head how far that has come; at the end they are complete. A
-/// bounded piece at a time. It walks what is committed: whoever adds an index makes the entries of
-/// what is only staged then. Blocks.
+/// bounded step at a time. It walks committed versions: the transaction that adds an index makes
+/// the entries of those that are only staged then. `view` tells which versions are superseded.
+/// Blocks.
 Result<IndexBuildProgress> build_indexes(const storage::Store& store, PartitionNumber partition,
-                                         const Superseded& superseded, RecordWriter& writer);
+                                         const TransactionView& view, RecordWriter& writer);
 
 }  // namespace orrery::partition

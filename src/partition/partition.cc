@@ -321,7 +321,7 @@ Result<> Partition::begin_copy(CopyPlan plan, std::uint64_t epoch) {
   // Told once it is committed, and so is all that was staged before: that is what gets copied.
   const auto begun = run_step([&](Stage& stage, storage::Batch&) -> Result<Committed> {
     if (stage_epoch_ != epoch) return copy_abandoned();
-    ORRERY_TRY(stage.begin_copy(std::move(plan)));
+    ORRERY_TRY(stage.copier().begin(std::move(plan)));
     return Committed{};
   });
   if (!begun) return begun.error();
@@ -332,7 +332,7 @@ Result<bool> Partition::copy_step() {
   ORRERY_TRY(const auto copied,
              run_step([](Stage& stage, storage::Batch& batch) -> Result<Committed> {
                Committed outcome;
-               ORRERY_TRY(outcome.more, stage.copy_step(batch));
+               ORRERY_TRY(outcome.more, stage.copier().step(batch));
                return outcome;
              }));
   return copied.more;
@@ -341,7 +341,7 @@ Result<bool> Partition::copy_step() {
 Result<std::uint32_t> Partition::copied_index_bound() {
   std::uint32_t bound = 0;
   ORRERY_TRY(run_step([&](Stage& stage, storage::Batch&) -> Result<Committed> {
-    ORRERY_TRY(bound, stage.copied_index_bound());
+    ORRERY_TRY(bound, stage.copier().index_bound());
     return Committed{};
   }));
   return bound;
@@ -355,7 +355,7 @@ Result<CopyOutcome> Partition::hold() {
   if (closed_) {
     outcome = container_deleted();
   } else if (stage_epoch_ == environment_.committer.epoch()) {
-    outcome = stage_.copy_outcome();
+    outcome = stage_.copier().outcome();
   }
   if (!outcome) {
     lock.unlock();
@@ -368,7 +368,7 @@ void Partition::abandon_copy() {
   std::unique_lock lock(mailbox_mutex_);
   held_ = true;
   drained_.wait(lock, [this] { return !draining_; });
-  stage_.end_copy();
+  stage_.copier().end();
   held_ = false;
   const bool waiting = !mailbox_.empty();
   draining_ = waiting;

@@ -156,14 +156,6 @@ void RecordWriter::erase_index(std::uint32_t index) {
   add(Operation::Kind::EraseIndex).index = index;
 }
 
-RecordPtr RecordWriter::find_record(LogPosition position) const {
-  if (position.lsn != head_.lsn) return nullptr;
-  for (auto at = operations_.rbegin(); at != operations_.rend(); ++at) {
-    if (at->kind == Operation::Kind::Put && at->entry.position == position) return at->record;
-  }
-  return nullptr;
-}
-
 void RecordWriter::emit(storage::Batch& batch) const {
   for (const Operation& operation : operations_) {
     emit_operation(operation, {.partition = partition_}, batch);

@@ -1,5 +1,5 @@
-// RecordWriter: what a transaction does to the records of a partition. Everything that the stage
-// puts and erases goes through it, so that nothing that belongs together comes apart.
+// RecordWriter: the records that a transaction puts and erases. All parts of the stage go through
+// it, so that nothing that belongs together comes apart.
 #pragma once
 
 #include <cstddef>
@@ -11,6 +11,7 @@
 
 #include "partition/copy/copy.h"
 #include "partition/writer/index_terms.h"
+#include "partition/writer/transaction_view.h"
 #include "protocol/ids.h"
 #include "storage/batch.h"
 #include "storage/keys.h"
@@ -18,17 +19,13 @@
 
 namespace orrery::partition {
 
-/// The bytes of a VersionRecord. Shared by the stage, which may be asked for it again before it is
-/// committed, and by the commit that is under way.
-using RecordPtr = std::shared_ptr<const std::string>;
-
 /// Not thread-safe: the stage of one partition owns it.
 class RecordWriter {
  public:
   explicit RecordWriter(PartitionNumber partition) : partition_(partition) {}
 
-  /// Begins a transaction that stands on `head` and would get the next LSN. What was not emitted is
-  /// forgotten.
+  /// Begins a transaction that stands on `head` and would get the next LSN. Operations that were
+  /// not emitted are forgotten.
   void begin(const storage::Head& head, UnixSeconds ts);
 
   /// The head after the transaction: its counters follow what is put and erased.
@@ -74,8 +71,6 @@ class RecordWriter {
   /// Whether documents change: only then the transaction takes an LSN.
   bool changes_documents() const { return changes_documents_; }
   bool empty() const { return operations_.empty(); }
-  /// The record of a version that this transaction has put; null if it has not.
-  RecordPtr find_record(storage::LogPosition position) const;
 
   /// Appends all of it to `batch`. A version that was put and superseded within the transaction
   /// leaves no trace: the log shows a document once, with its final content, and a key of the log
@@ -83,7 +78,7 @@ class RecordWriter {
   void emit(storage::Batch& batch) const;
   /// Appends the same for the partitions that will take this one's place, and counts it there.
   void emit_mirrored(Mirror& mirror, storage::Batch& batch) const;
-  /// The records that were emitted, for whoever keeps them until they are committed.
+  /// The records that were emitted, to be held until they are committed.
   std::vector<RecordPtr> take_records();
 
  private:

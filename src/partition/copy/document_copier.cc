@@ -1,11 +1,11 @@
-// The part of Stage that copies what was there when a split or merge began. What comes after is
-// mirrored by the records' writer.
+#include "partition/copy/document_copier.h"
+
 #include <algorithm>
 #include <chrono>
 #include <utility>
 
 #include "base/assert.h"
-#include "partition/writer/stage.h"
+#include "partition/writer/unique_keys.h"
 #include "storage/keys.h"
 
 namespace orrery::partition {
@@ -15,10 +15,10 @@ using storage::LogPosition;
 
 namespace {
 
-// A piece keeps the writer from its other work: it ends at whichever of these comes first.
-constexpr std::size_t kPieceBytesMax = 256 << 10;
-constexpr std::size_t kPieceRecordsMax = 1000;
-constexpr std::chrono::milliseconds kPieceTimeMax{3};
+// A chunk keeps the writer from its other work: it ends at whichever of these comes first.
+constexpr std::size_t kChunkBytesMax = 256 << 10;
+constexpr std::size_t kChunkRecordsMax = 1000;
+constexpr std::chrono::milliseconds kChunkTimeMax{3};
 
 LogPosition after(LogPosition position) {
   return position.index == UINT32_MAX ? LogPosition{next(position.lsn), 0}
@@ -31,31 +31,31 @@ LogPosition shifted(LogPosition position, const CopyTarget& target) {
 
 }  // namespace
 
-Result<> Stage::begin_copy(CopyPlan plan) {
+Result<> DocumentCopier::begin(CopyPlan plan) {
   if (mirror_) return Error(ErrorCode::Conflict, "the partition is being copied already");
   for (const CopyTarget& target : plan.targets) {
     if (target.index_shift > UINT32_MAX - storage::kNewIndexBound) return merged_too_often();
   }
-  mirror_.emplace(std::move(plan), head_);
+  mirror_.emplace(std::move(plan), state_.head);
   return {};
 }
 
-Result<std::uint32_t> Stage::copied_index_bound() const {
+Result<std::uint32_t> DocumentCopier::index_bound() const {
   if (!mirror_ || mirror_->stretch != Mirror::Stretch::Done) return copy_abandoned();
   std::uint32_t bound = storage::kNewIndexBound;
   for (const Copied& each : mirror_->targets()) bound = std::max(bound, each.index_bound);
   return bound;
 }
 
-/// Whether a piece is long enough.
-class Stage::Piece {
+/// Whether a chunk is long enough.
+class DocumentCopier::Chunk {
  public:
-  explicit Piece(const storage::Batch& batch) : batch_(batch), bytes_before_(batch.byte_size()) {}
+  explicit Chunk(const storage::Batch& batch) : batch_(batch), bytes_before_(batch.byte_size()) {}
 
   bool full() {
     ++looked_at_;
-    if (batch_.byte_size() - bytes_before_ >= kPieceBytesMax) return true;
-    if (looked_at_ >= kPieceRecordsMax) return true;
+    if (batch_.byte_size() - bytes_before_ >= kChunkBytesMax) return true;
+    if (looked_at_ >= kChunkRecordsMax) return true;
     return looked_at_ % kDeadlineInterval == 0 && std::chrono::steady_clock::now() > deadline_;
   }
 
@@ -65,34 +65,36 @@ class Stage::Piece {
   const storage::Batch& batch_;
   const std::size_t bytes_before_;
   const std::chrono::steady_clock::time_point deadline_ =
-      std::chrono::steady_clock::now() + kPieceTimeMax;
+      std::chrono::steady_clock::now() + kChunkTimeMax;
   std::size_t looked_at_ = 0;
 };
 
-Result<bool> Stage::copy_step(storage::Batch& batch) {
+Result<bool> DocumentCopier::step(storage::Batch& batch) {
   if (!mirror_) return copy_abandoned();
-  tier_ = storage::Tier::Disk;
-  // What is committed, as of now; what is staged beyond it is in documents_ and uniques_.
-  ORRERY_TRY(const auto snapshot, store_.snapshot());
-  Piece piece(batch);
+  // The committed state, seen as the next transaction would see it.
+  state_.view.begin(next(state_.head.lsn), storage::Tier::Disk);
+  ORRERY_TRY(const auto snapshot, state_.store.snapshot());
+  Chunk chunk(batch);
   if (mirror_->stretch == Mirror::Stretch::Log) {
-    ORRERY_TRY(copy_log(snapshot, batch, piece));
+    ORRERY_TRY(copy_log(snapshot, batch, chunk));
   } else if (mirror_->stretch == Mirror::Stretch::History) {
-    ORRERY_TRY(copy_history(snapshot, batch, piece));
+    ORRERY_TRY(copy_history(snapshot, batch, chunk));
   }
   return mirror_->stretch != Mirror::Stretch::Done;
 }
 
-Result<> Stage::copy_log(const storage::Snapshot& snapshot, storage::Batch& batch, Piece& piece) {
+Result<> DocumentCopier::copy_log(const storage::Snapshot& snapshot, storage::Batch& batch,
+                                  Chunk& chunk) {
   Mirror& mirror = *mirror_;
-  auto cursor = snapshot.cursor(Family::Log, storage::log_key(partition_, after(mirror.copied)),
-                                storage::log_key(partition_, {next(mirror.begun()), 0}),
-                                storage::Snapshot::Access::Scan);
+  auto cursor =
+      snapshot.cursor(Family::Log, storage::log_key(state_.partition, after(mirror.copied)),
+                      storage::log_key(state_.partition, {next(mirror.begun()), 0}),
+                      storage::Snapshot::Access::Scan);
   for (bool full = false; cursor.valid() && !full; cursor.next()) {
     const auto position = storage::log_position(cursor.key());
     ORRERY_TRY(copy_version(position, cursor.value(), batch));
     mirror.copied = position;
-    full = piece.full();
+    full = chunk.full();
   }
   ORRERY_TRY(cursor.status());
   if (!cursor.valid()) {
@@ -102,13 +104,14 @@ Result<> Stage::copy_log(const storage::Snapshot& snapshot, storage::Batch& batc
   return {};
 }
 
-Result<> Stage::copy_version(LogPosition position, std::string_view value, storage::Batch& batch) {
+Result<> DocumentCopier::copy_version(LogPosition position, std::string_view value,
+                                      storage::Batch& batch) {
   const auto record = storage::VersionRecord::parse(value);
   ORRERY_ASSERT(record.has_value());
   const storage::DocumentKey key = record->key();
   // Superseded or deleted by what is not committed yet: the targets have that already.
-  const auto staged = documents_.find(storage::id_key(partition_, key));
-  if (staged != documents_.end() && staged->second.lsn > mirror_->begun()) return {};
+  const auto* staged = state_.view.find_staged(storage::id_key(state_.partition, key));
+  if (staged != nullptr && staged->lsn > mirror_->begun()) return {};
 
   const Copied& copied = mirror_->owner_of(record->epk);
   if (!copied.has_room_for(position)) return merged_too_often();
@@ -121,7 +124,7 @@ Result<> Stage::copy_version(LogPosition position, std::string_view value, stora
   batch.put(Family::Ids, storage::id_key(owner.partition, key), entry.make());
   batch.put(Family::Rids, storage::rid_key(owner.partition, record->header.number),
             storage::make_position_value(there));
-  if (head_.keeping.expiry != storage::Keeping::Expiry::Off) {
+  if (state_.head.keeping.expiry != storage::Keeping::Expiry::Off) {
     if (const auto expiry = storage::expiry_of(there, record->header)) {
       batch.put(Family::Expiry, storage::expiry_key(owner.partition, *expiry), {});
     }
@@ -141,22 +144,23 @@ Result<> Stage::copy_version(LogPosition position, std::string_view value, stora
   if (unique_values_of == nullptr) return {};
   const auto values = (*unique_values_of)(record->text);
   for (std::size_t policy = 0; policy < values.size(); ++policy) {
-    const std::string unique = unique_key(key, policy, values[policy]);
-    ORRERY_TRY(const auto holder, find_holder(unique));
+    const std::string unique = unique_key(state_.partition, key, policy, values[policy]);
+    ORRERY_TRY(const auto holder, state_.view.find_holder(unique));
     // After an expiry the values may already be another document's.
     if (!holder || holder->position != position) continue;
-    batch.put(Family::Unique, storage::partition_prefix(owner.partition) + unique.substr(4),
+    batch.put(Family::Unique, unique_key(owner.partition, key, policy, values[policy]),
               storage::make_position_value(there));
   }
   return {};
 }
 
-Result<> Stage::copy_history(const storage::Snapshot& snapshot, storage::Batch& batch,
-                             Piece& piece) {
+Result<> DocumentCopier::copy_history(const storage::Snapshot& snapshot, storage::Batch& batch,
+                                      Chunk& chunk) {
   Mirror& mirror = *mirror_;
   auto cursor = snapshot.cursor(
-      Family::History, storage::history_key(partition_, after(mirror.copied_history)),
-      storage::history_key(partition_, {next(mirror.begun()), 0}), storage::Snapshot::Access::Scan);
+      Family::History, storage::history_key(state_.partition, after(mirror.copied_history)),
+      storage::history_key(state_.partition, {next(mirror.begun()), 0}),
+      storage::Snapshot::Access::Scan);
   for (bool full = false; cursor.valid() && !full; cursor.next()) {
     const auto position = storage::log_position(cursor.key());
     const auto record = storage::HistoryRecord::parse(cursor.value());
@@ -168,17 +172,17 @@ Result<> Stage::copy_history(const storage::Snapshot& snapshot, storage::Batch& 
     batch.put(Family::History, storage::history_key(owner.partition, shifted(position, owner)),
               cursor.value());
     mirror.copied_history = position;
-    full = piece.full();
+    full = chunk.full();
   }
   ORRERY_TRY(cursor.status());
   if (!cursor.valid()) mirror.stretch = Mirror::Stretch::Done;
   return {};
 }
 
-Result<CopyOutcome> Stage::copy_outcome() const {
+Result<CopyOutcome> DocumentCopier::outcome() const {
   if (!mirror_ || mirror_->stretch != Mirror::Stretch::Done) return copy_abandoned();
-  return CopyOutcome{head_, mirror_->targets(), mirror_->history_changed(),
-                     mirror_->expiry_incomplete(), mirror_->copied_indexes(head_)};
+  return CopyOutcome{state_.head, mirror_->targets(), mirror_->history_changed(),
+                     mirror_->expiry_incomplete(), mirror_->copied_indexes(state_.head)};
 }
 
 }  // namespace orrery::partition
