@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <system_error>
 
+#include "base/assert.h"
 #include "base/clock.h"
 
 namespace orrery {
@@ -87,8 +88,11 @@ void BackgroundPool::run() {
     run(taken);
     taken.work = nullptr;
     lock.lock();
-    --running_;
     const auto client = clients_.find(taken.client.client);
+    // A client is known for as long as it has work running, and never has more than its share.
+    ORRERY_ASSERT(client != clients_.end() && running_ > 0);
+    ORRERY_ASSERT(client->second.running > 0 && client->second.running <= threads_per_client_);
+    --running_;
     const bool was_at_limit = client->second.running-- == threads_per_client_;
     if (client->second.running == 0 && client->second.connections.empty()) clients_.erase(client);
     // Threads that left this client's work alone may take it now; those that wait for the end look.
@@ -110,9 +114,11 @@ BackgroundPool::Taken BackgroundPool::take() {
   Taken taken{.work = std::move(connection.waiting.front()),
               .client = {.client = id, .connection = connection.id}};
   connection.waiting.pop_front();
+  ORRERY_ASSERT(waiting_ > 0);
   --waiting_;
   ++client.running;
   ++running_;
+  ORRERY_ASSERT(running_ <= threads_max_);
   // It is the turn of others, if there are any.
   if (connection.waiting.empty()) {
     client.connections.pop_front();

@@ -10,6 +10,7 @@ namespace orrery::catalog {
 RangeMap::RangeMap(std::vector<Range> ranges, std::uint64_t version, RangeId next_id)
     : ranges_(std::move(ranges)), version_(version), next_id_(next_id) {
   std::ranges::sort(ranges_, {}, [](const Range& range) { return range.epks.min; });
+  // The ranges cover the hash space without gap or overlap, and none is empty.
   ORRERY_ASSERT(!ranges_.empty());
   ORRERY_ASSERT(ranges_.front().epks.min == Epk::min());
   ORRERY_ASSERT(ranges_.back().epks.max == Epk::max());
@@ -17,6 +18,7 @@ RangeMap::RangeMap(std::vector<Range> ranges, std::uint64_t version, RangeId nex
     ORRERY_ASSERT(ranges_[i - 1].epks.max == ranges_[i].epks.min);
   }
   for (const Range& range : ranges_) {
+    ORRERY_ASSERT(range.epks.min < range.epks.max);
     next_id_ = std::max(next_id_, RangeId{range.id.value + 1});
     for (const RangeId parent : range.parents) {
       next_id_ = std::max(next_id_, RangeId{parent.value + 1});
@@ -27,6 +29,7 @@ RangeMap::RangeMap(std::vector<Range> ranges, std::uint64_t version, RangeId nex
 const Range& RangeMap::owner_of(const Epk& epk) const {
   const auto after = std::ranges::upper_bound(
       ranges_, epk, {}, [](const Range& range) -> const Epk& { return range.epks.min; });
+  ORRERY_ASSERT(after != ranges_.begin());
   return *(after - 1);
 }
 

@@ -83,6 +83,7 @@ TEST(RangeMapDeathTest, AGapAnOverlapOrAMissingEndStopTheProcess) {
   EXPECT_DEATH(RangeMap({range(0, "", "40"), range(1, "3F", "FF")}, 1), "");
   EXPECT_DEATH(RangeMap({range(0, "", "40")}, 1), "");
   EXPECT_DEATH(RangeMap({range(0, "01", "FF")}, 1), "");
+  EXPECT_DEATH(RangeMap({range(0, "", "40"), range(1, "40", "40"), range(2, "40", "FF")}, 1), "");
   EXPECT_DEATH(RangeMap({}, 1), "");
 }
 

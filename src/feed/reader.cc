@@ -125,8 +125,12 @@ Result<Page> Reader::read(const storage::Snapshot& snapshot, PartitionNumber par
   ORRERY_TRY(const auto source, open(ground, request));
   PageBuilder builder(request, *work, std::move(text));
   ORRERY_TRY(Step step, source->next());
+  Lsn shown = request.after;
   while (step == Step::Version) {
     const Lsn lsn = source->version().position.lsn;
+    // Changes come in the order of their LSNs, each once, and none before it is committed.
+    ORRERY_ASSERT(lsn > shown && lsn <= head.lsn);
+    shown = lsn;
     builder.open_group(lsn);
     do {
       ORRERY_TRY(builder.add(source->version()));
@@ -152,6 +156,8 @@ Result<Page> Reader::read(const storage::Snapshot& snapshot, PartitionNumber par
     page.position = head.lsn;
     page.began_at.reset();
   }
+  // A position moves forward, and never past the snapshot that was read.
+  ORRERY_ASSERT(page.position >= request.after && page.position <= head.lsn);
   builder.finish(page);
   stats_.items.fetch_add(page.count, std::memory_order_relaxed);
   if (const std::size_t looked_at = source->looked_at();

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/assert.h"
 #include "base/diagnostics.h"
 
 namespace orrery::partition {
@@ -115,7 +116,11 @@ std::vector<Committer::Staged> Committer::take_group() {
     group.assign(std::make_move_iterator(queue_.begin()), std::make_move_iterator(end));
     queue_.erase(queue_.begin(), end);
   }
+  // A commit is bounded, and the queue's budget is the sum of what it holds.
+  ORRERY_ASSERT(count <= 1 || bytes <= limits_.group_bytes_max);
+  ORRERY_ASSERT(bytes <= queued_bytes_);
   queued_bytes_ -= bytes;
+  ORRERY_ASSERT(!queue_.empty() || queued_bytes_ == 0);
   if (transactions >= limits_.crowd) {
     crowded_until_.store(std::chrono::steady_clock::now() + limits_.crowd_stays,
                          std::memory_order_relaxed);
@@ -162,17 +167,30 @@ void Committer::commit_group(std::vector<Staged>& group) {
   std::vector<const storage::Batch*> batches;
   batches.reserve(group.size());
   for (const Staged& staged : group) {
+    // Nothing can have been validated in an epoch that is yet to come.
+    ORRERY_ASSERT(staged.epoch <= now);
     if (accepts() && staged.epoch == now) batches.push_back(&staged.batch);
   }
   // Heads last, and of each partition only the newest: the committer's order is theirs.
   storage::Batch heads;
-  std::vector<PartitionNumber> seen;
+  struct Seen {
+    PartitionNumber partition;
+    Lsn from;
+  };
+  std::vector<Seen> seen;
   for (auto staged = group.rbegin(); staged != group.rend(); ++staged) {
     if (!accepts() || staged->epoch != now || !staged->head) continue;
-    if (std::ranges::find(seen, staged->partition) != seen.end()) continue;
-    seen.push_back(staged->partition);
-    heads.put(storage::Family::Heads, storage::partition_prefix(staged->partition),
-              staged->head->make());
+    const auto& [from, head] = *staged->head;
+    // Heads rise.
+    ORRERY_ASSERT(from <= head.lsn);
+    const auto later = std::ranges::find(seen, staged->partition, &Seen::partition);
+    if (later != seen.end()) {
+      ORRERY_ASSERT(head.lsn == later->from);
+      later->from = from;
+      continue;
+    }
+    seen.push_back({staged->partition, from});
+    heads.put(storage::Family::Heads, storage::partition_prefix(staged->partition), head.make());
   }
   if (!heads.empty()) batches.push_back(&heads);
 

@@ -45,9 +45,14 @@ class Committer {
   struct Staged {
     storage::Batch batch;
     std::size_t transactions = 1;  ///< in it, of which each has somebody who waits for it
-    /// The partition's head after it. Of several in one commit only the last is stored.
     PartitionNumber partition;
-    std::optional<storage::Head> head;
+    /// How it moves the partition's head: each move begins where the one before it has ended, so
+    /// that LSNs are dense and in commit order. Of several in one commit only the last is stored.
+    struct HeadMove {
+      Lsn from;
+      storage::Head to;
+    };
+    std::optional<HeadMove> head;
     /// The committer's epoch when it was validated. What was validated before a failure rests on
     /// state that may never have become durable, and is refused after it.
     std::uint64_t epoch = 0;

@@ -60,6 +60,18 @@ class CommitterTest : public testing::Test {
     };
     committer->submit(std::move(staged));
   }
+  /// Submits a move of the head of partition 1, and nothing else.
+  void submit_move(Lsn from, Lsn to) {
+    Committer::Staged staged;
+    staged.epoch = committer->epoch();
+    staged.partition = PartitionNumber{1};
+    staged.head = {from, storage::Head{.lsn = to}};
+    staged.done = [this](const Result<>&) {
+      std::lock_guard lock(mutex);
+      told.push_back("head");
+    };
+    committer->submit(std::move(staged));
+  }
   std::vector<std::string> told_so_far() {
     std::lock_guard lock(mutex);
     return told;
@@ -86,6 +98,47 @@ class CommitterTest : public testing::Test {
   std::atomic<int> reloads{0};
   std::optional<Committer> committer;
 };
+
+using CommitterDeathTest = CommitterTest;
+
+TEST_F(CommitterDeathTest, AHeadThatGoesBackStopsTheProcess) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto move_back = [&] {
+    submit_move(Lsn{5}, Lsn{4});
+    (void)told_count(1);
+  };
+  EXPECT_DEATH(move_back(), "from <= head.lsn");
+}
+
+TEST_F(CommitterDeathTest, AGapBetweenLsnsStopsTheProcess) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto leave_a_gap = [&] {
+    log.hold();
+    submit("a");
+    log.wait_for_append();
+    submit_move(Lsn{1}, Lsn{2});
+    submit_move(Lsn{3}, Lsn{4});
+    log.release();
+    (void)told_count(3);
+  };
+  EXPECT_DEATH(leave_a_gap(), "head.lsn == later->from");
+}
+
+TEST_F(CommitterTest, HeadsOfOnePartitionFollowOneAnother) {
+  log.hold();
+  submit("a");
+  log.wait_for_append();
+  submit_move(Lsn{1}, Lsn{2});
+  submit_move(Lsn{2}, Lsn{2});
+  submit_move(Lsn{2}, Lsn{5});
+  log.release();
+  ASSERT_TRUE(told_count(4));
+  std::string value;
+  ASSERT_EQ(store->get(storage::Family::Heads, storage::partition_prefix(PartitionNumber{1}), value,
+                       storage::Tier::Disk),
+            storage::Lookup::Found);
+  EXPECT_EQ(storage::Head::parse(value)->lsn, Lsn{5}) << "only the last one is stored";
+}
 
 // ── groups ───────────────────────────────────────────────────────────────────────────────────────
 

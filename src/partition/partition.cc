@@ -162,6 +162,8 @@ void Partition::drain(storage::Tier tier) {
         drained_.notify_all();
         return;
       }
+      // One writer at a time; and the mailbox's budget is the sum of what it holds.
+      ORRERY_ASSERT(draining_ && mailbox_bytes_ > 0);
       work.swap(mailbox_);
       mailbox_bytes_ = 0;
       if (retired() || closed_) {
@@ -206,6 +208,7 @@ std::size_t Partition::stage_work(std::vector<Waiting>& work, storage::Tier tier
   staged.epoch = stage_epoch_;
   stage_.forget_committed(head());
   const UnixSeconds now = environment_.clock.unix_seconds();
+  const Lsn head_before = stage_.head().lsn;
   bool head_changed = false;
   std::size_t count = 0;
   for (; count < std::min(work.size(), budget); ++count) {
@@ -234,11 +237,12 @@ std::size_t Partition::stage_work(std::vector<Waiting>& work, storage::Tier tier
   }
   staged.partition = number_;
   staged.transactions = after_commit.size();
-  if (head_changed || !staged.batch.empty()) staged.head = head_after;
+  if (head_changed || !staged.batch.empty()) staged.head = {head_before, head_after};
   // The records go along: a later transaction may ask for the text of one until it is committed.
-  staged.done = [self = shared_from_this(), head_after, records = stage_.take_records(),
+  staged.done = [self = shared_from_this(), head_before, head_after,
+                 records = stage_.take_records(),
                  told = std::move(after_commit)](const Result<>& committed) mutable {
-    if (committed) self->publish(head_after);
+    if (committed) self->publish_committed(head_before, head_after);
     for (Told& each : told) {
       each.done(committed ? std::move(each.outcome) : Result<Committed>(Error(committed.error())));
     }
@@ -249,8 +253,17 @@ std::size_t Partition::stage_work(std::vector<Waiting>& work, storage::Tier tier
   return count;
 }
 
+void Partition::publish_committed(Lsn before, const storage::Head& head) {
+  // Commits are published one after the other, in the order of their LSNs and without a gap: a
+  // reader that has seen a head is never shown a change at or below it later. Neither head nor
+  // `_ts` goes back.
+  ORRERY_ASSERT(head_lsn_.load(std::memory_order_relaxed) == before.value);
+  ORRERY_ASSERT(head.lsn >= before);
+  ORRERY_ASSERT(head.ts >= head_ts_.load(std::memory_order_relaxed));
+  publish(head);
+}
+
 void Partition::publish(const storage::Head& head) {
-  // Only the committer's thread publishes, in commit order.
   documents_.store(head.documents, std::memory_order_relaxed);
   text_bytes_.store(head.text_bytes, std::memory_order_relaxed);
   history_bytes_.store(head.history_bytes, std::memory_order_relaxed);

@@ -151,6 +151,10 @@ class Partition : public std::enable_shared_from_this<Partition> {
   std::size_t stage_work(std::vector<Waiting>& work, storage::Tier tier, std::size_t budget);
   /// After a disk error has been overcome: what is in the store counts. False while it has not.
   bool read_state_anew();
+  /// A commit has moved the head from `before`. On the committer's thread.
+  void publish_committed(Lsn before, const storage::Head& head);
+  /// After a disk error the head is the store's, which may be ahead of what was published; and
+  /// behind it where durability is relaxed and the disk has lost what it was to write later.
   void publish(const storage::Head& head);
 
   Environment& environment_;

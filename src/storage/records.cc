@@ -4,6 +4,8 @@
 #include <cstring>
 #include <utility>
 
+#include "base/assert.h"
+
 namespace orrery::storage {
 namespace {
 
@@ -21,6 +23,12 @@ constexpr std::size_t kHeadFormat1Size = 49;
 constexpr std::size_t kHeadFixedSize = 66;
 constexpr std::size_t kIndexHeaderSize = 15;
 constexpr std::size_t kGapSize = 16;
+
+/// Requests with longer keys and ids are refused, so that their sizes fit into the records.
+void check_sizes(std::string_view epk, std::string_view partition_key, std::string_view id) {
+  ORRERY_ASSERT(epk.size() <= UINT16_MAX && partition_key.size() <= UINT16_MAX &&
+                id.size() <= UINT16_MAX);
+}
 
 }  // namespace
 
@@ -53,6 +61,7 @@ std::optional<VersionRecord> VersionRecord::parse(std::string_view value) {
 
 std::string VersionRecord::make(const VersionHeader& header, const DocumentKey& key,
                                 std::string_view text) {
+  check_sizes(key.epk, key.partition_key, key.id);
   std::string out;
   out.reserve(kVersionHeaderSize + key.epk.size() + key.partition_key.size() + key.id.size() +
               text.size());
@@ -148,6 +157,7 @@ std::optional<HistoryRecord> HistoryRecord::parse(std::string_view value) {
 }
 
 std::string HistoryRecord::make() const {
+  check_sizes(epk, partition_key, id);
   std::string out;
   out.reserve(kHistoryHeaderSize + epk.size() + partition_key.size() + id.size() +
               current_text.size() + previous_text.size());
@@ -301,6 +311,10 @@ std::optional<Head> Head::parse(std::string_view value) {
 }
 
 std::string Head::make() const {
+  // A head is a part of every commit: what it carries is bounded, and parse() takes no more.
+  ORRERY_ASSERT(!history || history->size() <= UINT16_MAX);
+  ORRERY_ASSERT(!indexes || indexes->size() <= kIndexesMax);
+  ORRERY_ASSERT(!gaps || gaps->size() <= kLsnGapsMax);
   std::string out;
   // Most EPKs and specs are short.
   out.reserve(kHeadFixedSize + 7 + (history ? history->size() * 34 : 0) +
@@ -381,6 +395,8 @@ const LsnGap* Head::gap_around(Lsn position) const {
 }
 
 void Head::resume_at(Lsn resumed) {
+  // A new life begins above all LSNs of those before it.
+  ORRERY_ASSERT(resumed >= lsn);
   std::vector<LsnGap> all;
   if (gaps) all = *gaps;
   all.push_back({lsn, resumed});

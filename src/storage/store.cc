@@ -185,6 +185,7 @@ Result<> Store::commit(std::span<const Batch* const> batches, Durability durabil
   if (failed_) return Error(ErrorCode::Unavailable, "the disk has refused an earlier write");
   const auto handle = this->handle();
   ORRERY_ASSERT(handle != nullptr);
+  const std::uint64_t before = handle->db->GetLatestSequenceNumber();
   std::size_t bytes = 0;
   for (const Batch* batch : batches) bytes += batch->byte_size();
   rocksdb::WriteBatch writes(bytes + 16);
@@ -215,7 +216,10 @@ Result<> Store::commit(std::span<const Batch* const> batches, Durability durabil
   const auto status = handle->db->Write(options, &writes);
   handle->latest->forget();
   if (status.ok()) {
-    if (options.sync) watermark_->note_synced(handle->db->GetLatestSequenceNumber());
+    const std::uint64_t after = handle->db->GetLatestSequenceNumber();
+    // Operations are numbered in commit order, which the watermark counts on.
+    ORRERY_ASSERT(after >= before + writes.Count());
+    if (options.sync) watermark_->note_synced(after);
     return {};
   }
   failed_ = true;

@@ -11,6 +11,8 @@
 #include <boost/intrusive/list.hpp>
 #include <boost/unordered/unordered_flat_set.hpp>
 
+#include "base/assert.h"
+
 namespace orrery::storage {
 namespace {
 
@@ -91,6 +93,7 @@ class alignas(64) ValueCache::Shard {
     table_.insert(entry);
     entries_.push_back(*entry);
     bytes_ += entry->cost();
+    ORRERY_ASSERT(bytes_ <= bytes_max_);
   }
 
   std::size_t bytes() {
@@ -115,9 +118,11 @@ class alignas(64) ValueCache::Shard {
     }
   };
 
-  /// Whoever was marked when its turn comes gets another one.
+  /// Evicts entries; one that was marked when its turn comes gets another turn.
   void make_room(std::size_t cost) {
     while (bytes_ + cost > bytes_max_) {
+      // The bytes that are counted belong to entries that can be evicted.
+      ORRERY_ASSERT(!entries_.empty());
       Entry& first = entries_.front();
       if (std::exchange(first.is_marked, false)) {
         entries_.splice(entries_.end(), entries_, entries_.begin());
@@ -131,6 +136,7 @@ class alignas(64) ValueCache::Shard {
     Entry& first = entries_.front();
     entries_.pop_front();
     table_.erase(&first);
+    ORRERY_ASSERT(bytes_ >= first.cost());
     bytes_ -= first.cost();
     first.let_go();
   }

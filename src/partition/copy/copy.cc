@@ -26,7 +26,11 @@ Mirror::Mirror(CopyPlan plan, const storage::Head& head)
     Copied& added = targets_.emplace_back();
     added.target = std::move(target);
   }
+  // Targets lie in the order of their keys, without gap or overlap.
   ORRERY_ASSERT(!targets_.empty());
+  for (std::size_t i = 1; i < targets_.size(); ++i) {
+    ORRERY_ASSERT(targets_[i - 1].target.epks.max == targets_[i].target.epks.min);
+  }
   std::vector<storage::IndexRecord> there;
   for (CopiedIndex& index : plan.indexes) {
     const storage::IndexRecord* here = storage::find_index(head.indexes, index.spec);
@@ -54,7 +58,6 @@ std::vector<CopiedIndex> Mirror::copied_indexes(const storage::Head& head) const
 }
 
 Copied& Mirror::owner_of(std::string_view epk) {
-  // Targets lie in the order of their keys and leave no gap.
   for (std::size_t i = targets_.size() - 1; i > 0; --i) {
     if (std::string_view(targets_[i].target.epks.min.bytes) <= epk) return targets_[i];
   }
@@ -70,6 +73,8 @@ void Mirror::count_put(std::string_view epk, const storage::IdEntry& entry) {
 
 void Mirror::count_erase(std::string_view epk, const storage::IdEntry& entry) {
   Copied& owner = owner_of(epk);
+  // It was counted when it was copied or mirrored.
+  ORRERY_ASSERT(owner.documents > 0 && owner.text_bytes >= entry.text_size);
   owner.documents -= 1;
   owner.text_bytes -= entry.text_size;
 }

@@ -39,6 +39,10 @@ RecordWriter::Operation& RecordWriter::add(Operation::Kind kind) {
 
 void RecordWriter::put(const storage::DocumentKey& key, const IdEntry& entry, RecordPtr record,
                        TermList terms) {
+  // A version bears the LSN and the `_ts` of its transaction, and all entries that name it come in
+  // the same batch as its record.
+  ORRERY_ASSERT(entry.position.lsn == head_.lsn && entry.header.ts == head_.ts);
+  ORRERY_ASSERT(record != nullptr && record->size() >= entry.text_size);
   Operation& operation = add(Operation::Kind::Put);
   operation.key = key;
   operation.entry = entry;
@@ -51,6 +55,8 @@ void RecordWriter::put(const storage::DocumentKey& key, const IdEntry& entry, Re
 
 void RecordWriter::leave(const storage::DocumentKey& key, const IdEntry& entry,
                          Operation::Kind kind, bool renamed, TermList lost_terms) {
+  // Only versions that are there can leave.
+  ORRERY_ASSERT(entry.position.lsn <= head_.lsn);
   bool staged_now = false;
   if (entry.position.lsn == head_.lsn) {
     for (auto at = operations_.rbegin(); at != operations_.rend(); ++at) {
