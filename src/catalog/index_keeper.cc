@@ -181,7 +181,7 @@ void IndexKeeper::run() {
 
 bool IndexKeeper::rest(Steady::duration worked) {
   const Steady::duration longest = limits_.rest_max;
-  const bool gives_way = environment_.committer.is_crowded() || environment_.store.is_behind();
+  const bool gives_way = environment_.committer.is_contended() || environment_.store.is_behind();
   const auto pause = gives_way ? longest : std::min(worked, longest);
   std::unique_lock lock(mutex_);
   wake_.wait_for(lock, pause, [this] { return stopping_.load(); });

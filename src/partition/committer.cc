@@ -93,8 +93,8 @@ Error Committer::refusal() const {
                   failure_));
 }
 
-bool Committer::is_crowded() const {
-  return std::chrono::steady_clock::now() < crowded_until_.load(std::memory_order_relaxed);
+bool Committer::is_contended() const {
+  return std::chrono::steady_clock::now() < contended_until_.load(std::memory_order_relaxed);
 }
 
 std::vector<Committer::Staged> Committer::take_group() {
@@ -121,9 +121,9 @@ std::vector<Committer::Staged> Committer::take_group() {
   ORRERY_ASSERT(bytes <= queued_bytes_);
   queued_bytes_ -= bytes;
   ORRERY_ASSERT(!queue_.empty() || queued_bytes_ == 0);
-  if (transactions >= limits_.crowd) {
-    crowded_until_.store(std::chrono::steady_clock::now() + limits_.crowd_stays,
-                         std::memory_order_relaxed);
+  if (transactions >= limits_.contention_transactions) {
+    contended_until_.store(std::chrono::steady_clock::now() + limits_.contention_window,
+                           std::memory_order_relaxed);
   }
   return group;
 }

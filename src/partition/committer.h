@@ -25,9 +25,9 @@ struct CommitterLimits {
   std::size_t group_bytes_max = 8 << 20;    ///< one commit is not larger, unless one item is
   std::size_t queued_bytes_max = 64 << 20;  ///< writers wait when more than this is staged
   std::chrono::milliseconds recovery_interval{250};
-  std::size_t crowd = 4;  ///< so many transactions in one commit are a crowd,
-  /// and it is taken to be there still for so long. Longer than a slow fsync.
-  std::chrono::milliseconds crowd_stays{50};
+  std::size_t contention_transactions = 4;  ///< so many in one commit mean contention
+  /// For so long after such a commit contention is assumed. Longer than a slow fsync.
+  std::chrono::milliseconds contention_window{50};
 };
 
 /// Plain counters, published by server/metrics.cc.
@@ -72,8 +72,8 @@ class Committer {
   bool is_full() const {
     return queued_bytes_.load(std::memory_order_relaxed) > limits_.queued_bytes_max;
   }
-  /// Whether many wait at once for what the committer does. Cheap.
-  bool is_crowded() const;
+  /// Whether writers contend for the committer: background work should make way. Cheap.
+  bool is_contended() const;
   enum class WhenFull {
     Wait,    ///< blocks
     Exceed,  ///< for event loops, which have asked is_full() before
@@ -120,7 +120,7 @@ class Committer {
   std::condition_variable space_;  // Writers wait here for the queue to shrink.
   std::vector<Staged> queue_;
   std::atomic<std::size_t> queued_bytes_{0};  // Changed under mutex_ only.
-  std::atomic<std::chrono::steady_clock::time_point> crowded_until_{};
+  std::atomic<std::chrono::steady_clock::time_point> contended_until_{};
   std::string failure_;
   bool stopping_ = false;
   bool stopped_ = false;

@@ -154,20 +154,20 @@ TEST_F(CommitterTest, CommitWaitsForTheOutcome) {
   EXPECT_EQ(stored_keys(), "a");
 }
 
-TEST_F(CommitterTest, ManyWhoWaitForOneCommitAreACrowd) {
+TEST_F(CommitterTest, ManyTransactionsInOneCommitMeanContention) {
   committer->stop();
-  open({.crowd = 3, .crowd_stays = 24h});
+  open({.contention_transactions = 3, .contention_window = 24h});
   submit("a");
   ASSERT_TRUE(told_count(1));
-  EXPECT_FALSE(committer->is_crowded());
+  EXPECT_FALSE(committer->is_contended());
   log.hold();
   submit("b");
   log.wait_for_append();
   for (const char* key : {"c", "d", "e"}) submit(key);
-  EXPECT_FALSE(committer->is_crowded());
+  EXPECT_FALSE(committer->is_contended());
   log.release();
   ASSERT_TRUE(told_count(5));
-  EXPECT_TRUE(committer->is_crowded());
+  EXPECT_TRUE(committer->is_contended());
 }
 
 TEST_F(CommitterTest, WhatIsStagedDuringACommitGoesTogetherInTheNext) {

@@ -353,7 +353,7 @@ class ServerImpl final : public Server {
   partition::Committer committer_;
   boost::asio::thread_pool writers_{kWriterThreads};
   boost::asio::thread_pool blocking_{kBlockingThreads};
-  BackgroundPool scans_{kScanThreads, [this] { return committer_.is_crowded(); }};
+  BackgroundPool scans_{kScanThreads, [this] { return committer_.is_contended(); }};
   // Nobody waits for writers here, and these are as urgent as what an event loop does itself.
   BackgroundPool short_queries_{kShortQueryThreads, [] { return false; }, {}, 0};
   boost::asio::thread_pool topology_{kTopologyThreads};
