@@ -195,13 +195,13 @@ Async<ChangeFeedAnswer> wait_for_change(Services& services, Context& context,
       targets.push_back({&ranges[i]->partition->head_watch(), answer.heads[i]});
     }
     const auto woken = co_await waiter.wait(targets, deadline);
-    if (woken == partition::Woken::Retired) {
+    if (woken == partition::WakeReason::Retired) {
       co_return Error(ErrorCode::RangeGone,
                       "The requested resource is no longer available at the server: the partition "
                       "key range was split or merged while the request waited. Read the ranges "
                       "again.");
     }
-    if (woken != partition::Woken::Head) {
+    if (woken != partition::WakeReason::Head) {
       // Nothing has come, but time has passed.
       if (auto latest = answer_from_memory(services, request)) answer = std::move(*latest);
       break;

@@ -28,7 +28,7 @@
 namespace orrery::api {
 namespace {
 
-using partition::Woken;
+using partition::WakeReason;
 using std::chrono::steady_clock;
 
 /// What is made, and held for a slow reader, at a time. A transaction is sent whole all the same.
@@ -155,7 +155,7 @@ class FeedStream final : public http::BodyStream {
   Result<Piece> read_piece() const;
   Result<Piece> read_range_piece(feed::PageRequest page, const catalog::Container& container) const;
   bool behind() const;
-  boost::asio::awaitable<Woken> wait();
+  boost::asio::awaitable<WakeReason> wait();
   http::SharedText take_piece();
   http::SharedText sign_of_life();
   bool rebind();
@@ -338,16 +338,16 @@ boost::asio::awaitable<http::SharedText> FeedStream::next() {
       continue;
     }
     switch (co_await wait()) {
-      case Woken::Head:
+      case WakeReason::Head:
         more_ = true;
         break;
-      case Woken::Deadline:
+      case WakeReason::Deadline:
         co_return sign_of_life();
-      case Woken::Retired:
+      case WakeReason::Retired:
         if (!rebind()) co_return say_gone();
         break;
-      case Woken::Interrupted:
-      case Woken::Stopping:
+      case WakeReason::Interrupted:
+      case WakeReason::Stopping:
         ended_ = true;
         break;
     }
@@ -355,7 +355,7 @@ boost::asio::awaitable<http::SharedText> FeedStream::next() {
   co_return nullptr;
 }
 
-boost::asio::awaitable<Woken> FeedStream::wait() {
+boost::asio::awaitable<WakeReason> FeedStream::wait() {
   const auto deadline = last_said_ + services_.push.heartbeat;
   if (ranges_.size() == 1) {
     const partition::Waiter::Target target{&ranges_[0]->partition->head_watch(), seen_[0]};

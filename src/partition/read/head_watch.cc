@@ -42,7 +42,7 @@ class WaitingRoom::Desk : public std::enable_shared_from_this<Desk> {
     if (waiting_.empty()) drop_timer();
   }
 
-  void make_ready(Waiter& waiter, Woken woken) {
+  void make_ready(Waiter& waiter, WakeReason woken) {
     waiter.woken_ = woken;
     if (!waiter.ready_hook_.is_linked()) ready_.push_back(waiter);
   }
@@ -57,7 +57,7 @@ class WaitingRoom::Desk : public std::enable_shared_from_this<Desk> {
     asio::post(executor_, [self = shared_from_this()] { self->wake_ready(); });
   }
 
-  void wake_all(Woken woken) {
+  void wake_all(WakeReason woken) {
     // Who is woken may wait again at once, but not after what we wake for.
     while (!waiting_.empty()) waiting_.front().finish(woken);
   }
@@ -98,7 +98,7 @@ class WaitingRoom::Desk : public std::enable_shared_from_this<Desk> {
     }
     if (next != TimePoint::max()) set_timer(std::max(next, now + kDeadlineStep));
     // A reader that is resumed touches no other one.
-    for (Waiter* waiter : late) waiter->finish(Woken::Deadline);
+    for (Waiter* waiter : late) waiter->finish(WakeReason::Deadline);
   }
 
   const asio::any_io_executor executor_;
@@ -129,7 +129,7 @@ void WaitingRoom::close() {
   closed_.store(true, std::memory_order_release);
   const std::lock_guard lock(mutex_);
   for (const auto& desk : desks_) {
-    asio::post(desk->executor(), [desk] { desk->wake_all(Woken::Stopping); });
+    asio::post(desk->executor(), [desk] { desk->wake_all(WakeReason::Stopping); });
   }
 }
 
@@ -169,7 +169,7 @@ struct HeadWatch::State : std::enable_shared_from_this<State> {
     {
       const std::lock_guard lock(mutex);
       group.told = false;
-      const auto woken = retired ? Woken::Retired : Woken::Head;
+      const auto woken = retired ? WakeReason::Retired : WakeReason::Head;
       for (auto link = group.links.begin(); link != group.links.end();) {
         Waiter::Link& each = *link++;
         if (each.seen < latest || retired) group.desk->make_ready(*each.waiter, woken);
@@ -247,32 +247,32 @@ void Waiter::unlink() {
   more_links_.clear();
 }
 
-asio::awaitable<Woken> Waiter::wait(std::span<const Target> targets, TimePoint deadline) {
+asio::awaitable<WakeReason> Waiter::wait(std::span<const Target> targets, TimePoint deadline) {
   ORRERY_ASSERT(!resume_);
-  if (interrupted_) co_return Woken::Interrupted;
-  if (room_.closed()) co_return Woken::Stopping;
+  if (interrupted_) co_return WakeReason::Interrupted;
+  if (room_.closed()) co_return WakeReason::Stopping;
   for (std::size_t i = 0; i < targets.size(); ++i) {
     if (i > 0) more_links_.push_back(std::make_unique<Link>());
     if (!link(targets[i], i == 0 ? first_link_ : *more_links_.back())) {
       unlink();
-      co_return Woken::Retired;
+      co_return WakeReason::Retired;
     }
   }
   std::atomic_thread_fence(std::memory_order_seq_cst);
   for (const Target& target : targets) {
     if (target.watch->head() > target.seen) {
       unlink();
-      co_return Woken::Head;
+      co_return WakeReason::Head;
     }
   }
   deadline_ = deadline;
-  co_return co_await asio::async_initiate<decltype(asio::use_awaitable), void(Woken)>(
+  co_return co_await asio::async_initiate<decltype(asio::use_awaitable), void(WakeReason)>(
       [this](auto handler) {
         resume_ = std::move(handler);
         desk_->sit(*this);
         // Closed since we looked: whoever closed may have passed over us.
         if (room_.closed()) {
-          asio::post(desk_->executor(), [desk = desk_] { desk->wake_all(Woken::Stopping); });
+          asio::post(desk_->executor(), [desk = desk_] { desk->wake_all(WakeReason::Stopping); });
         }
       },
       asio::use_awaitable);
@@ -280,10 +280,10 @@ asio::awaitable<Woken> Waiter::wait(std::span<const Target> targets, TimePoint d
 
 void Waiter::interrupt() {
   interrupted_ = true;
-  finish(Woken::Interrupted);
+  finish(WakeReason::Interrupted);
 }
 
-void Waiter::finish(Woken woken) {
+void Waiter::finish(WakeReason woken) {
   if (!resume_) return;
   unlink();
   ready_hook_.unlink();

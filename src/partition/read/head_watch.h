@@ -31,7 +31,7 @@ namespace orrery::partition {
 class Waiter;
 
 /// Why a reader stopped waiting.
-enum class Woken {
+enum class WakeReason {
   Head,         ///< one of the heads is above what the reader has seen
   Deadline,     ///< nothing happened in time
   Retired,      ///< a partition has been replaced by others, or its container deleted: look it up
@@ -123,8 +123,8 @@ class Waiter {
 
   /// Returns at once if a head is above what was seen, or there will be nothing to wait for. A
   /// deadline may pass up to a tenth of a second late.
-  boost::asio::awaitable<Woken> wait(std::span<const Target> targets,
-                                     std::chrono::steady_clock::time_point deadline);
+  boost::asio::awaitable<WakeReason> wait(std::span<const Target> targets,
+                                          std::chrono::steady_clock::time_point deadline);
   /// Ends the wait, and every later one at once. On the executor's thread.
   void interrupt();
 
@@ -144,17 +144,17 @@ class Waiter {
 
   bool link(const Target& target, Link& link);
   void unlink();
-  void finish(Woken woken);
+  void finish(WakeReason woken);
 
   WaitingRoom& room_;
-  const std::shared_ptr<WaitingRoom::Desk> desk_;  // Shared with what is posted.
-  std::move_only_function<void(Woken)> resume_;    // Set while it waits.
+  const std::shared_ptr<WaitingRoom::Desk> desk_;     // Shared with what is posted.
+  std::move_only_function<void(WakeReason)> resume_;  // Set while it waits.
   std::chrono::steady_clock::time_point deadline_;
   Link first_link_;
   std::vector<std::unique_ptr<Link>> more_links_;  // Of those who wait for several.
   Hook desk_hook_;                                 // In the desk's list of those who wait.
   Hook ready_hook_;                                // In the desk's list of those to be woken.
-  Woken woken_ = Woken::Head;  // What it will be woken with, when it is in that list.
+  WakeReason woken_ = WakeReason::Head;  // What it will be woken with, when it is in that list.
   bool interrupted_ = false;
 };
 

@@ -43,13 +43,13 @@ class TestReader {
     run([this] { waiter_.reset(); });
   }
 
-  std::future<Woken> wait(std::vector<Waiter::Target> targets,
-                          TimePoint deadline = TimePoint::max()) {
-    auto outcome = std::make_shared<std::promise<Woken>>();
+  std::future<WakeReason> wait(std::vector<Waiter::Target> targets,
+                               TimePoint deadline = TimePoint::max()) {
+    auto outcome = std::make_shared<std::promise<WakeReason>>();
     auto future = outcome->get_future();
     asio::co_spawn(
         loop_.context(), wait_for(std::move(targets), deadline),
-        [outcome](const std::exception_ptr&, Woken woken) { outcome->set_value(woken); });
+        [outcome](const std::exception_ptr&, WakeReason woken) { outcome->set_value(woken); });
     loop_.settle();
     return future;
   }
@@ -58,7 +58,7 @@ class TestReader {
   }
 
  private:
-  asio::awaitable<Woken> wait_for(std::vector<Waiter::Target> targets, TimePoint deadline) {
+  asio::awaitable<WakeReason> wait_for(std::vector<Waiter::Target> targets, TimePoint deadline) {
     co_return co_await waiter_->wait(targets, deadline);
   }
   template <typename Work>
@@ -71,13 +71,13 @@ class TestReader {
   std::optional<Waiter> waiter_;
 };
 
-bool still_waits(std::future<Woken>& woken) {
+bool still_waits(std::future<WakeReason>& woken) {
   return woken.wait_for(std::chrono::seconds(0)) == std::future_status::timeout;
 }
 
 class HeadWatchTest : public testing::Test {
  protected:
-  Woken outcome(std::future<Woken>& woken) {
+  WakeReason outcome(std::future<WakeReason>& woken) {
     EXPECT_EQ(woken.wait_for(kPatience), std::future_status::ready);
     return woken.get();
   }
@@ -91,7 +91,7 @@ TEST_F(HeadWatchTest, AHeadThatIsAlreadyAboveNeedsNoWaiting) {
   TestReader reader(room, loop);
   head.move_to(5);
   auto woken = reader.wait({{&head.watch, Lsn{4}}});
-  EXPECT_EQ(outcome(woken), Woken::Head);
+  EXPECT_EQ(outcome(woken), WakeReason::Head);
 }
 
 TEST_F(HeadWatchTest, AReaderWakesWhenTheHeadPassesWhatItHasSeen) {
@@ -99,7 +99,7 @@ TEST_F(HeadWatchTest, AReaderWakesWhenTheHeadPassesWhatItHasSeen) {
   auto woken = reader.wait({{&head.watch, Lsn{1}}});
   EXPECT_TRUE(still_waits(woken));
   head.move_to(2);
-  EXPECT_EQ(outcome(woken), Woken::Head);
+  EXPECT_EQ(outcome(woken), WakeReason::Head);
 }
 
 TEST_F(HeadWatchTest, AReaderAheadOfTheHeadWaitsOn) {
@@ -110,7 +110,7 @@ TEST_F(HeadWatchTest, AReaderAheadOfTheHeadWaitsOn) {
   loop.settle();
   EXPECT_TRUE(still_waits(woken));
   head.move_to(4);
-  EXPECT_EQ(outcome(woken), Woken::Head);
+  EXPECT_EQ(outcome(woken), WakeReason::Head);
 }
 
 TEST_F(HeadWatchTest, AReaderOfSeveralPartitionsWakesForAnyOfThem) {
@@ -121,7 +121,7 @@ TEST_F(HeadWatchTest, AReaderOfSeveralPartitionsWakesForAnyOfThem) {
         reader.wait({{&head.watch, head.watch.head()}, {&other.watch, other.watch.head()}});
     EXPECT_TRUE(still_waits(woken));
     moving->move_to(moving->lsn + 1);
-    EXPECT_EQ(outcome(woken), Woken::Head);
+    EXPECT_EQ(outcome(woken), WakeReason::Head);
   }
 }
 
@@ -130,7 +130,7 @@ TEST_F(HeadWatchTest, AReaderMayWaitAgainAndAgain) {
   for (std::uint64_t lsn = 1; lsn < 100; ++lsn) {
     auto woken = reader.wait({{&head.watch, Lsn{lsn}}});
     head.move_to(lsn + 1);
-    EXPECT_EQ(outcome(woken), Woken::Head);
+    EXPECT_EQ(outcome(woken), WakeReason::Head);
   }
 }
 
@@ -140,9 +140,9 @@ TEST_F(HeadWatchTest, ADeadlineEndsTheWait) {
   const auto start = std::chrono::steady_clock::now();
   auto woken_late = late.wait({{&head.watch, Lsn{1}}}, start + std::chrono::milliseconds(150));
   auto woken_early = early.wait({{&head.watch, Lsn{1}}}, start + std::chrono::milliseconds(10));
-  EXPECT_EQ(outcome(woken_early), Woken::Deadline);
+  EXPECT_EQ(outcome(woken_early), WakeReason::Deadline);
   EXPECT_GE(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(10));
-  EXPECT_EQ(outcome(woken_late), Woken::Deadline);
+  EXPECT_EQ(outcome(woken_late), WakeReason::Deadline);
   EXPECT_GE(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(150));
 }
 
@@ -153,44 +153,44 @@ TEST_F(HeadWatchTest, ADeadlineOfAWaitThatIsOverHarmsNoLaterOne) {
   const auto start = std::chrono::steady_clock::now();
   auto first = reader.wait({{&head.watch, Lsn{1}}}, start + std::chrono::milliseconds(20));
   head.move_to(2);
-  EXPECT_EQ(outcome(first), Woken::Head);
+  EXPECT_EQ(outcome(first), WakeReason::Head);
   auto second = reader.wait({{&head.watch, Lsn{2}}}, start + std::chrono::milliseconds(200));
-  EXPECT_EQ(outcome(second), Woken::Deadline);
+  EXPECT_EQ(outcome(second), WakeReason::Deadline);
   EXPECT_GE(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(200));
   EXPECT_TRUE(still_waits(others));
   room.close();
-  EXPECT_EQ(outcome(others), Woken::Stopping);
+  EXPECT_EQ(outcome(others), WakeReason::Stopping);
 }
 
 TEST_F(HeadWatchTest, AnInterruptionEndsThisWaitAndEveryLaterOne) {
   TestReader reader(room, loop);
   auto woken = reader.wait({{&head.watch, Lsn{1}}});
   reader.interrupt();
-  EXPECT_EQ(outcome(woken), Woken::Interrupted);
+  EXPECT_EQ(outcome(woken), WakeReason::Interrupted);
   auto again = reader.wait({{&head.watch, Lsn{0}}});
-  EXPECT_EQ(outcome(again), Woken::Interrupted);
+  EXPECT_EQ(outcome(again), WakeReason::Interrupted);
 }
 
 TEST_F(HeadWatchTest, APartitionThatRetiresWakesItsReadersAndTakesNoMore) {
   TestReader reader(room, loop);
   auto woken = reader.wait({{&head.watch, Lsn{1}}});
   head.watch.retire();
-  EXPECT_EQ(outcome(woken), Woken::Retired);
+  EXPECT_EQ(outcome(woken), WakeReason::Retired);
   auto again = reader.wait({{&head.watch, Lsn{1}}});
-  EXPECT_EQ(outcome(again), Woken::Retired);
+  EXPECT_EQ(outcome(again), WakeReason::Retired);
 }
 
 TEST_F(HeadWatchTest, AClosedRoomWakesEverybodyAndTakesNoMore) {
   std::deque<TestReader> readers;
-  std::vector<std::future<Woken>> woken;
+  std::vector<std::future<WakeReason>> woken;
   for (int i = 0; i < 200; ++i) {
     readers.emplace_back(room, loop);
     woken.push_back(readers.back().wait({{&head.watch, Lsn{1}}}));
   }
   room.close();
-  for (auto& each : woken) EXPECT_EQ(outcome(each), Woken::Stopping);
+  for (auto& each : woken) EXPECT_EQ(outcome(each), WakeReason::Stopping);
   auto again = readers.front().wait({{&head.watch, Lsn{1}}});
-  EXPECT_EQ(outcome(again), Woken::Stopping);
+  EXPECT_EQ(outcome(again), WakeReason::Stopping);
 }
 
 TEST_F(HeadWatchTest, AReaderMayGoWhileItWaits) {
@@ -199,7 +199,7 @@ TEST_F(HeadWatchTest, AReaderMayGoWhileItWaits) {
     auto waiter = std::make_unique<Waiter>(room, context.get_executor());
     const Waiter::Target target{&head.watch, Lsn{1}};
     asio::co_spawn(context, waiter->wait({&target, 1}, TimePoint::max()),
-                   [](const std::exception_ptr&, Woken) { FAIL() << "it was never woken"; });
+                   [](const std::exception_ptr&, WakeReason) { FAIL() << "it was never woken"; });
     context.poll();
     waiter.reset();
     head.move_to(2);
@@ -207,19 +207,19 @@ TEST_F(HeadWatchTest, AReaderMayGoWhileItWaits) {
   TestReader reader(room, loop);
   auto woken = reader.wait({{&head.watch, Lsn{2}}});
   head.move_to(3);
-  EXPECT_EQ(outcome(woken), Woken::Head);
+  EXPECT_EQ(outcome(woken), WakeReason::Head);
 }
 
 TEST_F(HeadWatchTest, OneMoveWakesAThousandReadersOfSeveralLoops) {
   TestLoop second;
   std::deque<TestReader> readers;
-  std::vector<std::future<Woken>> woken;
+  std::vector<std::future<WakeReason>> woken;
   for (int i = 0; i < 1000; ++i) {
     readers.emplace_back(room, i % 2 == 0 ? loop : second);
     woken.push_back(readers.back().wait({{&head.watch, Lsn{1}}}));
   }
   head.move_to(2);
-  for (auto& each : woken) EXPECT_EQ(outcome(each), Woken::Head);
+  for (auto& each : woken) EXPECT_EQ(outcome(each), WakeReason::Head);
 }
 
 TEST_F(HeadWatchTest, SeatsAreCountedAndGivenBack) {
@@ -243,7 +243,7 @@ asio::awaitable<std::uint64_t> follow(WaitingRoom& room, HeadWatch& watch, std::
   while (seen.value < until) {
     const Waiter::Target target{&watch, seen};
     const auto woken = co_await waiter.wait({&target, 1}, TimePoint::max());
-    if (woken != Woken::Head || watch.head() <= seen) co_return 0;
+    if (woken != WakeReason::Head || watch.head() <= seen) co_return 0;
     seen = watch.head();
   }
   co_return seen.value;
@@ -315,7 +315,7 @@ TEST_F(PartitionWaitTest, AWriteWakesWhoWaitsForThePartition) {
   EXPECT_TRUE(still_waits(woken));
   auto written = loop.submit(partition, transaction_of({{.id = "a"}}));
   ASSERT_EQ(woken.wait_for(kPatience), std::future_status::ready);
-  EXPECT_EQ(woken.get(), Woken::Head);
+  EXPECT_EQ(woken.get(), WakeReason::Head);
   EXPECT_EQ(partition->head(), Lsn{2});
   EXPECT_TRUE(written.get());
 }
