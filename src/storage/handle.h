@@ -1,4 +1,4 @@
-// An open RocksDB, and what those who read from it share. For store.cc, store_open.cc and
+// An open RocksDB, and what its readers share. For store.cc, store_open.cc and
 // snapshot.cc only.
 #pragma once
 
@@ -32,12 +32,12 @@ inline constexpr std::size_t kVersionsPart = 2;
 Error disk_error(std::string_view doing, const rocksdb::Status& status);
 
 /// The store as one write has left it. Thread-safe. Must not outlive the RocksDB.
-class Moment {
+class SharedSnapshot {
  public:
-  explicit Moment(rocksdb::DB& db);
-  ~Moment();
-  Moment(const Moment&) = delete;
-  Moment& operator=(const Moment&) = delete;
+  explicit SharedSnapshot(rocksdb::DB& db);
+  ~SharedSnapshot();
+  SharedSnapshot(const SharedSnapshot&) = delete;
+  SharedSnapshot& operator=(const SharedSnapshot&) = delete;
 
   const rocksdb::Snapshot* snapshot() const { return snapshot_; }
   /// Whether nothing was written since.
@@ -55,29 +55,31 @@ class Moment {
   std::vector<std::unique_ptr<Snapshot::Cursor::State>> idle_;
 };
 
-/// The moment that brief readers share for as long as nothing is written. Thread-safe.
-class LatestMoment {
+/// The snapshot that brief readers share for as long as nothing is written. Thread-safe.
+class LatestSnapshot {
  public:
-  std::shared_ptr<Moment> of(rocksdb::DB& db) {
-    std::shared_ptr<Moment> old;  // Goes after the lock.
+  std::shared_ptr<SharedSnapshot> of(rocksdb::DB& db) {
+    std::shared_ptr<SharedSnapshot> old;  // Goes after the lock.
     std::lock_guard lock(mutex_);
-    if (!moment_ || !moment_->is_now()) old = std::exchange(moment_, std::make_shared<Moment>(db));
-    return moment_;
+    if (!shared_ || !shared_->is_now())
+      old = std::exchange(shared_, std::make_shared<SharedSnapshot>(db));
+    return shared_;
   }
-  /// It is over, or keeps tables that have been replaced. Whoever has it goes on with it.
+  /// It is out of date, or keeps tables that have been replaced. Readers that have it go on with
+  /// it.
   void forget() {
-    std::shared_ptr<Moment> old;
+    std::shared_ptr<SharedSnapshot> old;
     std::lock_guard lock(mutex_);
-    old.swap(moment_);
+    old.swap(shared_);
   }
 
  private:
   std::mutex mutex_;
-  std::shared_ptr<Moment> moment_;
+  std::shared_ptr<SharedSnapshot> shared_;
 };
 
 struct Store::Handle {
-  Handle(std::size_t version_bytes, std::shared_ptr<LatestMoment> latest_moment);
+  Handle(std::size_t version_bytes, std::shared_ptr<LatestSnapshot> latest_snapshot);
   ~Handle();
 
   rocksdb::ColumnFamilyHandle* family(Family which) const {
@@ -90,7 +92,7 @@ struct Store::Handle {
   /// Of `log`, whose values never change. Not kept across reopening: what was promised and not
   /// stored may come again with another value.
   ValueCache versions;
-  const std::shared_ptr<LatestMoment> latest;
+  const std::shared_ptr<LatestSnapshot> latest;
   std::array<rocksdb::ColumnFamilyHandle*, kFamilyCount> families{};
   rocksdb::ColumnFamilyHandle* default_family = nullptr;
   /// True once it is closed, and not only about to be. Shared with whoever waits for that.

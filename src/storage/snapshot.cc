@@ -30,7 +30,7 @@ struct Snapshot::Cursor::State {
   std::unique_ptr<rocksdb::Iterator> iterator;
   Snapshot::State* snapshot = nullptr;
   /// Where it goes when it is not wanted any more; null: nowhere.
-  Moment* home = nullptr;
+  SharedSnapshot* home = nullptr;
 
   /// To be followed by a seek.
   void set_bounds(std::string_view from, std::string_view to) {
@@ -41,20 +41,21 @@ struct Snapshot::Cursor::State {
   }
 };
 
-// ── moments ──────────────────────────────────────────────────────────────────────────────────────
+// ── shared snapshots
+// ──────────────────────────────────────────────────────────────────────────────────────
 
-Moment::Moment(rocksdb::DB& db) : db_(db), snapshot_(db.GetSnapshot()) {}
+SharedSnapshot::SharedSnapshot(rocksdb::DB& db) : db_(db), snapshot_(db.GetSnapshot()) {}
 
-Moment::~Moment() {
+SharedSnapshot::~SharedSnapshot() {
   idle_.clear();
   db_.ReleaseSnapshot(snapshot_);
 }
 
-bool Moment::is_now() const {
+bool SharedSnapshot::is_now() const {
   return snapshot_->GetSequenceNumber() == db_.GetLatestSequenceNumber();
 }
 
-std::unique_ptr<Snapshot::Cursor::State> Moment::take_cursor() {
+std::unique_ptr<Snapshot::Cursor::State> SharedSnapshot::take_cursor() {
   std::lock_guard lock(mutex_);
   if (idle_.empty()) return nullptr;
   auto cursor = std::move(idle_.back());
@@ -62,7 +63,7 @@ std::unique_ptr<Snapshot::Cursor::State> Moment::take_cursor() {
   return cursor;
 }
 
-void Moment::give_back(std::unique_ptr<Snapshot::Cursor::State> cursor) {
+void SharedSnapshot::give_back(std::unique_ptr<Snapshot::Cursor::State> cursor) {
   std::lock_guard lock(mutex_);
   if (idle_.size() < kIdleCursorsMax) idle_.push_back(std::move(cursor));
 }
@@ -71,13 +72,13 @@ void Moment::give_back(std::unique_ptr<Snapshot::Cursor::State> cursor) {
 
 struct Snapshot::State {
   std::shared_ptr<Store::Handle> handle;
-  std::shared_ptr<Moment> moment;
+  std::shared_ptr<SharedSnapshot> shared;
   Tier tier = Tier::Disk;
   bool has_missed = false;
 
   rocksdb::ReadOptions options() const {
     rocksdb::ReadOptions options;
-    options.snapshot = moment->snapshot();
+    options.snapshot = shared->snapshot();
     if (tier == Tier::Memory) options.read_tier = rocksdb::kBlockCacheTier;
     return options;
   }
@@ -102,8 +103,8 @@ Result<Snapshot> Store::snapshot(Tier tier) const {
     return Error(ErrorCode::Unavailable, "the store is being reopened after a disk error");
   }
   auto& db = *state->handle->db;
-  state->moment =
-      tier == Tier::Memory ? state->handle->latest->of(db) : std::make_shared<Moment>(db);
+  state->shared =
+      tier == Tier::Memory ? state->handle->latest->of(db) : std::make_shared<SharedSnapshot>(db);
   return Snapshot(std::move(state));
 }
 
@@ -215,14 +216,14 @@ Snapshot::Cursor Snapshot::cursor(Family family, std::string_view lower, std::st
   const bool is_shared =
       state_->tier == Tier::Memory && family == Family::Terms && access == Access::Point;
   std::unique_ptr<Cursor::State> state;
-  if (is_shared) state = state_->moment->take_cursor();
+  if (is_shared) state = state_->shared->take_cursor();
   const bool is_new = state == nullptr;
   // Of this thread: RocksDB counts what each step of a cursor does, and nobody asks for it.
   rocksdb::SetPerfLevel(rocksdb::PerfLevel::kDisable);
   if (is_new) state = std::make_unique<Cursor::State>();
   state->set_bounds(lower, upper);
   state->snapshot = state_.get();
-  if (is_shared) state->home = state_->moment.get();
+  if (is_shared) state->home = state_->shared.get();
   if (is_new) {
     rocksdb::ReadOptions options = state_->options();
     options.iterate_lower_bound = &state->lower_slice;

@@ -110,8 +110,8 @@ Error disk_error(std::string_view doing, const rocksdb::Status& status) {
   return Error(ErrorCode::Unavailable, fmt::format("{}: {}{}", doing, status.ToString(), advice));
 }
 
-Store::Handle::Handle(std::size_t version_bytes, std::shared_ptr<LatestMoment> latest_moment)
-    : versions(version_bytes), latest(std::move(latest_moment)) {}
+Store::Handle::Handle(std::size_t version_bytes, std::shared_ptr<LatestSnapshot> latest_snapshot)
+    : versions(version_bytes), latest(std::move(latest_snapshot)) {}
 
 Store::Handle::~Handle() {
   latest->forget();

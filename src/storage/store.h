@@ -217,7 +217,7 @@ class Snapshot {
 
    private:
     friend class Snapshot;
-    friend class Moment;
+    friend class SharedSnapshot;
     struct State;
     explicit Cursor(std::unique_ptr<State> state);
     std::unique_ptr<State> state_;

@@ -151,7 +151,7 @@ class RocksDiagnostics final : public rocksdb::Logger {
 /// Tables that have been replaced take up space until nobody reads them any more.
 class TableChanges final : public rocksdb::EventListener {
  public:
-  TableChanges(std::shared_ptr<LatestMoment> latest, WatermarkKeeper& watermark)
+  TableChanges(std::shared_ptr<LatestSnapshot> latest, WatermarkKeeper& watermark)
       : latest_(std::move(latest)), watermark_(watermark) {}
   void OnFlushCompleted(rocksdb::DB*, const rocksdb::FlushJobInfo&) override { changed(); }
   void OnCompactionCompleted(rocksdb::DB*, const rocksdb::CompactionJobInfo&) override {
@@ -164,7 +164,7 @@ class TableChanges final : public rocksdb::EventListener {
     watermark_.note_tables();
   }
 
-  const std::shared_ptr<LatestMoment> latest_;
+  const std::shared_ptr<LatestSnapshot> latest_;
   WatermarkKeeper& watermark_;
 };
 
@@ -325,7 +325,7 @@ Store::Attempt Store::attempt(Access access, Replay replay) const {
   std::vector<rocksdb::ColumnFamilyHandle*> handles;
   rocksdb::DB* db = nullptr;
   std::error_code ignored;
-  const auto latest = std::make_shared<LatestMoment>();
+  const auto latest = std::make_shared<LatestSnapshot>();
   Attempt made;
   made.guard = std::make_shared<WalGuard>(replay == Replay::Whole ? WalGuard::OnGap::Fail
                                                                   : WalGuard::OnGap::Stop);
