@@ -100,9 +100,9 @@ Result<PlannedOperation> plan_operation(const catalog::ContainerPtr& container,
     ORRERY_TRY(write.change, read_patch(container, body));
   } else if (!by_id || write.kind == Write::Kind::Replace) {
     ORRERY_TRY(const auto body, body_of(operation));
-    ORRERY_TRY(auto intake, take_in_document(definition, body, key));
-    write.version = std::move(intake.version);
-    full = std::move(intake.key);
+    ORRERY_TRY(auto parsed, parse_document(definition, body, key));
+    write.version = std::move(parsed.version);
+    full = std::move(parsed.key);
     if (!by_id) id = write.version.new_id;
   }
   KeyPlace place = place_of(definition, full);

@@ -177,12 +177,12 @@ Result<PointTarget> point_target(const Services& services, Context& context) {
   return target;
 }
 
-Result<Intake> take_in_document(const ContainerDefinition& definition, std::string_view text,
-                                const std::optional<PartitionKey>& named) {
+Result<ParsedDocument> parse_document(const ContainerDefinition& definition, std::string_view text,
+                                      const std::optional<PartitionKey>& named) {
   const auto paths = wanted_paths(definition);
   ORRERY_TRY(const auto document, json::DocumentText::parse(text, paths));
-  Intake intake;
-  partition::NewVersion& version = intake.version;
+  ParsedDocument parsed;
+  partition::NewVersion& version = parsed.version;
   ORRERY_TRY(version.new_id, document.id());
   const json::TtlMember ttl = document.ttl();
   if (ttl.kind == json::TtlMember::Kind::Invalid) {
@@ -195,7 +195,7 @@ Result<Intake> take_in_document(const ContainerDefinition& definition, std::stri
 
   const std::size_t levels = definition.partition_key().paths.size();
   if (levels == 0) {
-    ORRERY_TRY(intake.key, required_key(definition, named));
+    ORRERY_TRY(parsed.key, required_key(definition, named));
   } else {
     std::vector<KeyComponent> components;
     components.reserve(levels);
@@ -204,13 +204,13 @@ Result<Intake> take_in_document(const ContainerDefinition& definition, std::stri
     }
     PartitionKey in_body(std::move(components));
     ORRERY_TRY(check_key_size(in_body));
-    ORRERY_TRY(intake.key, agreed_key(definition, std::move(in_body), named));
+    ORRERY_TRY(parsed.key, agreed_key(definition, std::move(in_body), named));
   }
   version.unique_values = unique_values(document, definition);
   version.indexed_leaves = indexed_leaves(document, definition);
   version.open_text = document.open_text();
   version.system_places = document.system_places();
-  return intake;
+  return parsed;
 }
 
 Result<> check_write_headers(const Context& context) {

@@ -47,14 +47,14 @@ struct PointTarget {
 Result<PointTarget> point_target(const Services& services, Context& context);
 
 /// A document's text, checked against the container: what a write makes of it, and its key.
-struct Intake {
+struct ParsedDocument {
   partition::NewVersion version;
   PartitionKey key;
 };
 /// `named` is the key that goes with the document, in a header or beside it in a batch; without one
 /// the document's own counts. BadRequest; PartitionKeyMismatch when they do not agree.
-Result<Intake> take_in_document(const ContainerDefinition& definition, std::string_view text,
-                                const std::optional<PartitionKey>& named);
+Result<ParsedDocument> parse_document(const ContainerDefinition& definition, std::string_view text,
+                                      const std::optional<PartitionKey>& named);
 
 /// Request headers of writes that are valid but ask for what this server lacks, or are not valid.
 Result<> check_write_headers(const Context& context);

@@ -19,23 +19,23 @@ using testing::IsEmpty;
 
 class IntakeTest : public testing::Test {
  protected:
-  Result<Intake> take(std::string_view body, std::string_view key = "") {
+  Result<ParsedDocument> take(std::string_view body, std::string_view key = "") {
     std::optional<PartitionKey> named;
     if (!key.empty()) {
       ORRERY_TRY(named, PartitionKey::parse(key));
     }
-    return take_in_document(container->definition, body, named);
+    return parse_document(container->definition, body, named);
   }
-  Intake taken(std::string_view body, std::string_view key = "") {
-    auto intake = take(body, key);
-    EXPECT_TRUE(intake) << intake.error().message();
-    return intake ? std::move(*intake) : Intake{};
+  ParsedDocument taken(std::string_view body, std::string_view key = "") {
+    auto parsed = take(body, key);
+    EXPECT_TRUE(parsed) << parsed.error().message();
+    return parsed ? std::move(*parsed) : ParsedDocument{};
   }
   ErrorCode refusal(std::string_view body, std::string_view key = "") {
-    const auto intake = take(body, key);
-    EXPECT_FALSE(intake) << body;
-    if (!intake) message = intake.error().message();
-    return intake ? ErrorCode::Internal : intake.error().code();
+    const auto parsed = take(body, key);
+    EXPECT_FALSE(parsed) << body;
+    if (!parsed) message = parsed.error().message();
+    return parsed ? ErrorCode::Internal : parsed.error().code();
   }
 
   std::shared_ptr<const catalog::Container> container = test_container(kHashKey);
@@ -45,19 +45,19 @@ class IntakeTest : public testing::Test {
 // ── bodies ───────────────────────────────────────────────────────────────────────────────────────
 
 TEST_F(IntakeTest, ADocumentBecomesAWriteWithItsIdTextAndKey) {
-  const auto intake = taken(R"({"id":"a","pk":"x","n":1})", R"(["x"])");
-  EXPECT_EQ(intake.version.new_id, "a");
-  EXPECT_EQ(intake.version.open_text, R"({"id":"a","pk":"x","n":1)");
-  EXPECT_EQ(intake.key.to_json(), R"(["x"])");
-  EXPECT_EQ(intake.version.own_ttl, storage::kTtlAbsent);
-  EXPECT_EQ(intake.version.indexed_leaves, 3u);
-  EXPECT_THAT(intake.version.unique_values, IsEmpty());
+  const auto parsed = taken(R"({"id":"a","pk":"x","n":1})", R"(["x"])");
+  EXPECT_EQ(parsed.version.new_id, "a");
+  EXPECT_EQ(parsed.version.open_text, R"({"id":"a","pk":"x","n":1)");
+  EXPECT_EQ(parsed.key.to_json(), R"(["x"])");
+  EXPECT_EQ(parsed.version.own_ttl, storage::kTtlAbsent);
+  EXPECT_EQ(parsed.version.indexed_leaves, 3u);
+  EXPECT_THAT(parsed.version.unique_values, IsEmpty());
 }
 
 TEST_F(IntakeTest, SystemPropertiesOfTheBodyAreTheServers) {
-  const auto intake =
+  const auto parsed =
       taken(R"({"id":"a","_rid":"x","_etag":"y","_ts":1,"_self":"s","pk":"x"})", R"(["x"])");
-  EXPECT_EQ(intake.version.open_text, R"({"id":"a","pk":"x")");
+  EXPECT_EQ(parsed.version.open_text, R"({"id":"a","pk":"x")");
 }
 
 TEST_F(IntakeTest, ABodyThatIsNoDocumentIsRefused) {
@@ -150,10 +150,10 @@ TEST_F(IntakeTest, TheRulesOfAContainerFindTheSameValuesInAStoredDocument) {
       kHashKey + R"(,"defaultTtl":5,"uniqueKeyPolicy":{"uniqueKeys":[{"paths":["/a","/b/c"]}]})");
   EXPECT_EQ(container->rules.default_ttl, 5);
   ASSERT_TRUE(container->rules.unique_values_of);
-  const auto intake = taken(R"({"id":"1","pk":"x","a":"é","b":{"c":1e3}})");
-  EXPECT_EQ((*container->rules.unique_values_of)(intake.version.open_text +
+  const auto parsed = taken(R"({"id":"1","pk":"x","a":"é","b":{"c":1e3}})");
+  EXPECT_EQ((*container->rules.unique_values_of)(parsed.version.open_text +
                                                  R"(,"_rid":"r","_self":"s","_etag":"e","_ts":1})"),
-            intake.version.unique_values);
+            parsed.version.unique_values);
   EXPECT_FALSE(test_container(kHashKey)->rules.unique_values_of);
 }
 

@@ -137,13 +137,13 @@ Async<http::Response> create(Services& services, Context& context) {
   ORRERY_CO_TRY(check_write_headers(context));
   ORRERY_CO_TRY(const bool upsert, context.flag(headers::kIsUpsert));
   ORRERY_CO_TRY(const auto named, key_header(context));
-  ORRERY_CO_TRY(auto intake, take_in_document(container->definition, context.request.body, named));
-  KeyPlace place = place_of(container->definition, intake.key);
+  ORRERY_CO_TRY(auto parsed, parse_document(container->definition, context.request.body, named));
+  KeyPlace place = place_of(container->definition, parsed.key);
   route(context, place.epk);
   Write write;
   write.kind = upsert ? Write::Kind::Upsert : Write::Kind::Create;
-  write.key = {std::move(place.epk.bytes), std::move(place.canonical), intake.version.new_id};
-  write.version = std::move(intake.version);
+  write.key = {std::move(place.epk.bytes), std::move(place.canonical), parsed.version.new_id};
+  write.version = std::move(parsed.version);
   if (upsert) write.if_match = context.header(headers::kIfMatch);
   co_return co_await commit(context, std::move(write));
 }
@@ -153,13 +153,13 @@ Async<http::Response> replace(Services& services, Context& context) {
   ORRERY_CO_TRY(check_write_headers(context));
   ORRERY_CO_TRY(auto target, point_target(services, context));
   ORRERY_CO_TRY(const auto named, key_header(context));
-  ORRERY_CO_TRY(auto intake, take_in_document(container->definition, context.request.body, named));
+  ORRERY_CO_TRY(auto parsed, parse_document(container->definition, context.request.body, named));
   ORRERY_CO_TRY(co_await resolve_target(services, context, target));
   Write write;
   write.kind = Write::Kind::Replace;
   write.key = std::move(target.key);
   write.number = target.number;
-  write.version = std::move(intake.version);
+  write.version = std::move(parsed.version);
   write.if_match = context.header(headers::kIfMatch);
   co_return co_await commit(context, std::move(write));
 }

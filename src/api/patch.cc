@@ -75,17 +75,17 @@ class DocumentPatch {
     ORRERY_TRY(patch_.check_paths(
         [&](const json::Pointer& path) { return check_path(path, definition); }));
     ORRERY_TRY(patch_.apply(document));
-    ORRERY_TRY(auto intake, take_in_document(definition, document.to_text(), std::nullopt));
+    ORRERY_TRY(auto parsed, parse_document(definition, document.to_text(), std::nullopt));
     // The client sent no system properties, so they follow what the patch added.
-    intake.version.system_places = {};
+    parsed.version.system_places = {};
     // The brace that ends it counts too.
-    if (const std::size_t size = intake.version.open_text.size() + 1; size > kDocumentBytesMax) {
+    if (const std::size_t size = parsed.version.open_text.size() + 1; size > kDocumentBytesMax) {
       return Error(ErrorCode::RequestTooLarge,
                    fmt::format("Request size is too large: with this patch the document would have "
                                "{} bytes; the limit is {}.",
                                size, kDocumentBytesMax));
     }
-    return std::move(intake.version);
+    return std::move(parsed.version);
   }
 
  private:
