@@ -179,8 +179,8 @@ class Catalog {
   /// Commits, and shows the change to others by `show`, which changes the state under its lock. It
   /// runs on the committer's thread, as load() does after a disk error: were it later, load() could
   /// come in between, and a partition get two writers.
-  Result<> commit(storage::Batch batch, const Counters& counters, std::uint64_t epoch,
-                  const std::function<void(State&)>& show);
+  Result<> commit(storage::Batch batch, const Counters& counters,
+                  partition::StoreGeneration generation, const std::function<void(State&)>& show);
   /// Stages the removal of a container and of its offer, and keeps its partitions from taking
   /// writes.
   void stage_removal(const Container& container, storage::Batch& batch);

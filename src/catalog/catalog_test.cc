@@ -603,7 +603,7 @@ TEST_F(CatalogTest, AnEntryThatCannotBeReadIsRefusedWithAMessage) {
                                     std::string("\x01{\"id\":7}"), std::string("\x01{")}) {
     storage::Batch batch;
     batch.put(Family::Catalog, database_key(database->rid), broken);
-    ASSERT_TRUE(home.committer().commit(std::move(batch), home.committer().epoch()));
+    ASSERT_TRUE(home.committer().commit(std::move(batch), home.committer().generation()));
     const auto refused = Catalog::open(
         home.environment(), [](const ContainerDefinition&) { return partition::Rules(); });
     ASSERT_FALSE(refused) << broken;

@@ -83,10 +83,11 @@ Counters Catalog::next_counters() const {
   return counters;
 }
 
-Result<> Catalog::commit(storage::Batch batch, const Counters& counters, std::uint64_t epoch,
+Result<> Catalog::commit(storage::Batch batch, const Counters& counters,
+                         partition::StoreGeneration generation,
                          const std::function<void(State&)>& show) {
   batch.put(Family::Catalog, counters_key(), make_value(counters));
-  return environment_.committer.commit(std::move(batch), epoch, [&] {
+  return environment_.committer.commit(std::move(batch), generation, [&] {
     std::unique_lock lock(state_mutex_);
     counters_ = counters;
     show(state_);
@@ -137,7 +138,7 @@ Result<storage::Head> Catalog::first_head(const std::string& database_id, UnixSe
 Result<DatabasePtr> Catalog::create_database(const std::string& id,
                                              const std::optional<Throughput>& throughput) {
   std::lock_guard change(change_mutex_);
-  const auto epoch = environment_.committer.epoch();
+  const auto generation = environment_.committer.generation();
   if (database(id)) return taken("database", id);
   Counters counters = next_counters();
   auto made = std::make_shared<const Database>(Database{
@@ -149,7 +150,7 @@ Result<DatabasePtr> Catalog::create_database(const std::string& id,
     offer = make_offer(counters, made->rid, *throughput);
     batch.put(Family::Catalog, offer_key(offer->rid), make_value(*offer));
   }
-  ORRERY_TRY(commit(std::move(batch), counters, epoch, [&](State& state) {
+  ORRERY_TRY(commit(std::move(batch), counters, generation, [&](State& state) {
     state.databases_by_id.emplace(id, made);
     state.databases.emplace(made->rid, made);
     add(state, offer);
@@ -161,7 +162,7 @@ Result<ContainerPtr> Catalog::create_container(const Rid& database_rid,
                                                ContainerDefinition definition,
                                                const std::optional<Throughput>& throughput) {
   std::lock_guard change(change_mutex_);
-  const auto epoch = environment_.committer.epoch();
+  const auto generation = environment_.committer.generation();
   const auto owner = database(database_rid);
   if (!owner)
     return Error(ErrorCode::OwnerNotFound, "Resource Not Found. The database was deleted.");
@@ -227,7 +228,7 @@ Result<ContainerPtr> Catalog::create_container(const Rid& database_rid,
     batch.put(Family::Catalog, offer_key(offer->rid), make_value(*offer));
   }
   auto made = make_container(std::move(stored), owner->id, std::move(ranges));
-  ORRERY_TRY(commit(std::move(batch), counters, epoch, [&](State& state) {
+  ORRERY_TRY(commit(std::move(batch), counters, generation, [&](State& state) {
     put(state, made);
     add(state, offer);
   }));
@@ -266,7 +267,7 @@ Result<ContainerPtr> Catalog::replace_definition(
     const Rid& rid, std::string_view if_match,
     const std::function<Result<ContainerDefinition>(const ContainerDefinition&)>& make) {
   std::lock_guard change(change_mutex_);
-  const auto epoch = environment_.committer.epoch();
+  const auto generation = environment_.committer.generation();
   const auto current = container(rid);
   if (!current) return not_found("container");
   if (!if_match.empty() && !current->etag().matches(if_match)) {
@@ -282,7 +283,8 @@ Result<ContainerPtr> Catalog::replace_definition(
   batch.put(Family::Catalog, container_key(rid), make_value(stored));
   auto made = make_container(std::move(stored), current->database_id,
                              std::vector<Range>(current->ranges.all()));
-  ORRERY_TRY(commit(std::move(batch), counters, epoch, [&](State& state) { put(state, made); }));
+  ORRERY_TRY(
+      commit(std::move(batch), counters, generation, [&](State& state) { put(state, made); }));
   return made;
 }
 
@@ -326,7 +328,7 @@ void Catalog::reclaim_space_of(const Container& container) {
 
 Result<> Catalog::delete_container(const Rid& rid, std::string_view if_match) {
   std::lock_guard change(change_mutex_);
-  const auto epoch = environment_.committer.epoch();
+  const auto generation = environment_.committer.generation();
   const auto current = container(rid);
   if (!current) return not_found("container");
   if (!if_match.empty() && !current->etag().matches(if_match)) {
@@ -334,7 +336,7 @@ Result<> Catalog::delete_container(const Rid& rid, std::string_view if_match) {
   }
   storage::Batch batch;
   stage_removal(*current, batch);
-  auto committed = commit(std::move(batch), next_counters(), epoch, [&](State& state) {
+  auto committed = commit(std::move(batch), next_counters(), generation, [&](State& state) {
     erase(state, rid);
     erase_offer_of(state, rid);
   });
@@ -348,7 +350,7 @@ Result<> Catalog::delete_container(const Rid& rid, std::string_view if_match) {
 
 Result<> Catalog::delete_database(const Rid& rid, std::string_view if_match) {
   std::lock_guard change(change_mutex_);
-  const auto epoch = environment_.committer.epoch();
+  const auto generation = environment_.committer.generation();
   const auto current = database(rid);
   if (!current) return not_found("database");
   if (!if_match.empty() && !current->etag().matches(if_match)) {
@@ -363,7 +365,7 @@ Result<> Catalog::delete_database(const Rid& rid, std::string_view if_match) {
   }
   batch.erase(Family::Catalog, database_key(rid));
   if (const auto offer = offer_of(rid)) batch.erase(Family::Catalog, offer_key(offer->rid));
-  auto committed = commit(std::move(batch), next_counters(), epoch, [&](State& state) {
+  auto committed = commit(std::move(batch), next_counters(), generation, [&](State& state) {
     for (const ContainerPtr& each : inside) {
       erase(state, each->rid);
       erase_offer_of(state, each->rid);
@@ -386,7 +388,7 @@ Result<> Catalog::delete_database(const Rid& rid, std::string_view if_match) {
 
 Result<EncryptionKeyPtr> Catalog::create_encryption_key(const Rid& database_rid, Json members) {
   std::lock_guard change(change_mutex_);
-  const auto epoch = environment_.committer.epoch();
+  const auto generation = environment_.committer.generation();
   const auto owner = database(database_rid);
   if (!owner)
     return Error(ErrorCode::OwnerNotFound, "Resource Not Found. The database was deleted.");
@@ -405,7 +407,7 @@ Result<EncryptionKeyPtr> Catalog::create_encryption_key(const Rid& database_rid,
                     Lsn{counters.version}, environment_.clock.unix_seconds()});
   storage::Batch batch;
   batch.put(Family::Catalog, encryption_key_key(made->rid), make_value(*made));
-  ORRERY_TRY(commit(std::move(batch), counters, epoch,
+  ORRERY_TRY(commit(std::move(batch), counters, generation,
                     [&](State& state) { put(state, owner->id, made); }));
   return made;
 }
@@ -413,7 +415,7 @@ Result<EncryptionKeyPtr> Catalog::create_encryption_key(const Rid& database_rid,
 Result<EncryptionKeyPtr> Catalog::replace_encryption_key(const Rid& rid, std::string_view if_match,
                                                          Json members) {
   std::lock_guard change(change_mutex_);
-  const auto epoch = environment_.committer.epoch();
+  const auto generation = environment_.committer.generation();
   const auto current = encryption_key(rid);
   if (!current) return not_found("client encryption key");
   if (!if_match.empty() && !current->etag().matches(if_match)) {
@@ -427,7 +429,7 @@ Result<EncryptionKeyPtr> Catalog::replace_encryption_key(const Rid& rid, std::st
                     environment_.clock.unix_seconds()});
   storage::Batch batch;
   batch.put(Family::Catalog, encryption_key_key(rid), make_value(*made));
-  ORRERY_TRY(commit(std::move(batch), counters, epoch,
+  ORRERY_TRY(commit(std::move(batch), counters, generation,
                     [&](State& state) { put(state, owner->id, made); }));
   return made;
 }
@@ -435,7 +437,7 @@ Result<EncryptionKeyPtr> Catalog::replace_encryption_key(const Rid& rid, std::st
 Result<OfferPtr> Catalog::replace_offer(const Rid& rid, std::string_view if_match,
                                         const Throughput& throughput) {
   std::lock_guard change(change_mutex_);
-  const auto epoch = environment_.committer.epoch();
+  const auto generation = environment_.committer.generation();
   const auto current = offer(rid);
   if (!current) return not_found("offer");
   if (!if_match.empty() && !current->etag().matches(if_match)) return precondition_failed("offer");
@@ -448,7 +450,7 @@ Result<OfferPtr> Catalog::replace_offer(const Rid& rid, std::string_view if_matc
   storage::Batch batch;
   batch.put(Family::Catalog, offer_key(rid), make_value(changed));
   const OfferPtr made = std::make_shared<const Offer>(std::move(changed));
-  ORRERY_TRY(commit(std::move(batch), counters, epoch,
+  ORRERY_TRY(commit(std::move(batch), counters, generation,
                     [&](State& state) { state.offers.insert_or_assign(rid, made); }));
   return made;
 }

@@ -78,10 +78,10 @@ void Housekeeper::check_clock() {
 
 bool Housekeeper::run_once() {
   // After a disk error the partitions may stand elsewhere than we think: look at everything again.
-  const auto epoch = environment_.committer.epoch();
+  const auto generation = environment_.committer.generation();
   if (!environment_.committer.accepts()) return false;
-  if (epoch_ != epoch) watches_.clear();
-  epoch_ = epoch;
+  if (generation_ != generation) watches_.clear();
+  generation_ = generation;
   if (rounds_++ % limits_.clock_check_rounds == 0) check_clock();
 
   Round round(limits_.round_max);

@@ -94,8 +94,8 @@ class Housekeeper {
   // Only whoever runs rounds touches these.
   std::unordered_map<std::uint32_t, Watch> watches_;  // By partition number.
   std::uint64_t rounds_ = 0;
-  std::uint64_t epoch_ = 0;  // The committer's, in which the watches were made.
-  Rid last_;                 // The container with which the last round ended early.
+  partition::StoreGeneration generation_;  // The committer's, in which the watches were made.
+  Rid last_;                               // The container with which the last round ended early.
   bool has_warned_of_clock_ = false;
 
   std::mutex mutex_;

@@ -391,7 +391,7 @@ TEST_F(HousekeeperTest, WhatACrashLeftHalfDoneIsReconciled) {
   batch.put(storage::Family::Heads, storage::partition_prefix(number), forgotten.make());
   batch.erase_range(storage::Family::History, storage::partition_prefix(number),
                     storage::partition_end(number));
-  ASSERT_TRUE(home.committer().commit(std::move(batch), home.committer().epoch()));
+  ASSERT_TRUE(home.committer().commit(std::move(batch), home.committer().generation()));
   reopen();
   EXPECT_EQ(head("c").keeping, Keeping{});
   tidy();

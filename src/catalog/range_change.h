@@ -54,11 +54,11 @@ class RangeChange {
 
   Catalog& catalog_;
   const Rid container_;
-  const std::vector<Range> parents_;      // In the order of their keys: one, or two to be merged.
-  std::vector<EpkRange> parts_;           // What comes of them: two, or one.
-  bool may_choose_ = false;               // Nobody said where to cut.
-  std::uint64_t epoch_ = 0;               // Of the committer. A disk error ends it all.
-  std::vector<PartitionNumber> numbers_;  // Of the new partitions.
+  const std::vector<Range> parents_;       // In the order of their keys: one, or two to be merged.
+  std::vector<EpkRange> parts_;            // What comes of them: two, or one.
+  bool may_choose_ = false;                // Nobody said where to cut.
+  partition::StoreGeneration generation_;  // Of the committer. A disk error ends it all.
+  std::vector<PartitionNumber> numbers_;   // Of the new partitions.
   std::vector<partition::CopiedIndex> indexes_;  // That the new partitions get complete.
   std::size_t copying_ = 0;                      // How many parents have begun to.
   bool committing_ = false;  // From then on only the disk knows which map holds.

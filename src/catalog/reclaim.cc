@@ -97,7 +97,7 @@ void Catalog::reclaim(PartitionNumber partition) {
   auto& store = environment_.store;
   const std::string from = storage::partition_prefix(partition);
   const std::string to = storage::partition_end(partition);
-  const auto epoch = environment_.committer.epoch();
+  const auto generation = environment_.committer.generation();
   storage::Batch batch;
   bool is_large = false;
   {
@@ -129,7 +129,7 @@ void Catalog::reclaim(PartitionNumber partition) {
   batch.erase(Family::Heads, from);
   batch.erase(Family::Catalog, garbage_key(partition));
   // If the disk refuses, the entry stays: it is tried again later, and after the next start.
-  if (auto committed = environment_.committer.commit(std::move(batch), epoch); !committed) {
+  if (auto committed = environment_.committer.commit(std::move(batch), generation); !committed) {
     diagnostics::debug("space of a deleted container is not reclaimed yet: {}",
                        committed.error().message());
     std::lock_guard lock(reclaim_mutex_);

@@ -227,7 +227,7 @@ Result<> RangeChange::look_for_crowd() {
 
 Result<> RangeChange::prepare() {
   std::lock_guard change(catalog_.change_mutex_);
-  epoch_ = catalog_.environment_.committer.epoch();
+  generation_ = catalog_.environment_.committer.generation();
   if (!catalog_.container(container_)) return container_gone();
   Counters counters = catalog_.next_counters();
   storage::Batch batch;
@@ -236,7 +236,7 @@ Result<> RangeChange::prepare() {
     numbers.push_back(PartitionNumber{++counters.partition});
     batch.put(Family::Catalog, garbage_key(numbers.back()), {});
   }
-  ORRERY_TRY(catalog_.commit(std::move(batch), counters, epoch_, [](Catalog::State&) {}));
+  ORRERY_TRY(catalog_.commit(std::move(batch), counters, generation_, [](Catalog::State&) {}));
   numbers_ = std::move(numbers);
   return {};
 }
@@ -256,7 +256,7 @@ Result<> RangeChange::copy() {
       plan.targets.push_back({numbers_[i], parts_[i], shift});
     }
     ++copying_;
-    ORRERY_TRY(parent.partition->begin_copy(std::move(plan), epoch_));
+    ORRERY_TRY(parent.partition->begin_copy(std::move(plan), generation_));
     for (bool more = true; more;) {
       const auto begin = Steady::now();
       ORRERY_TRY(more, parent.partition->copy_step());
@@ -341,7 +341,7 @@ Result<ContainerPtr> RangeChange::switch_over() {
   const auto made =
       catalog_.make_container(std::move(stored), current->database_id, std::move(ranges));
   committing_ = true;
-  ORRERY_TRY(catalog_.commit(std::move(batch), counters, epoch_, [&](Catalog::State& state) {
+  ORRERY_TRY(catalog_.commit(std::move(batch), counters, generation_, [&](Catalog::State& state) {
     Catalog::put(state, made);
     // No new partition can have committed anything yet: whoever reads an old one, and finds it not
     // retired afterwards, has missed nothing.

@@ -156,7 +156,7 @@ TEST_F(FullFidelityTest, WhatIsTrimmedIsRefusedPerPartOfAMergedRange) {
       std::vector<storage::HistoryPart>{{"", Lsn{2}, Lsn{2}}, {key.epk, Lsn{6}, Lsn{4}}});
   storage::Batch batch;
   batch.put(storage::Family::Heads, storage::partition_prefix(part->number()), head.make());
-  ASSERT_TRUE(home.committer().commit(std::move(batch), home.committer().epoch()));
+  ASSERT_TRUE(home.committer().commit(std::move(batch), home.committer().generation()));
 
   PageRequest low = all_versions(Lsn{2});
   low.scope.epks = EpkRange{Epk::min(), Epk{key.epk}};

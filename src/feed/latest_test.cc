@@ -362,7 +362,7 @@ TEST_F(LatestTest, TimesAreFoundInALogOfTwoThatWereMerged) {
   head.documents = 6;
   head.text_bytes = 200;
   head.merged_at = Lsn{4};
-  ASSERT_TRUE(home.committer().commit(std::move(batch), home.committer().epoch()));
+  ASSERT_TRUE(home.committer().commit(std::move(batch), home.committer().generation()));
   const auto merged = make_partition(number, RangeId{7}, head);
 
   const Page page = read(request(), merged.get());

@@ -73,7 +73,7 @@ class FeedTest : public testing::Test {
                                                        const storage::Head& head) {
     storage::Batch batch;
     batch.put(storage::Family::Heads, storage::partition_prefix(number), head.make());
-    EXPECT_TRUE(home.committer().commit(std::move(batch), home.committer().epoch()));
+    EXPECT_TRUE(home.committer().commit(std::move(batch), home.committer().generation()));
     return std::make_shared<partition::Partition>(home.environment(), number, range,
                                                   test_container_rid(), head);
   }

@@ -60,13 +60,13 @@ void Committer::submit(Staged staged, WhenFull when_full) {
   if (was_idle) work_.notify_one();
 }
 
-Result<> Committer::commit(storage::Batch batch, std::uint64_t epoch,
+Result<> Committer::commit(storage::Batch batch, StoreGeneration generation,
                            const std::function<void()>& committed) {
   std::promise<Result<>> outcome;
   auto waiting = outcome.get_future();
   Staged staged;
   staged.batch = std::move(batch);
-  staged.epoch = epoch;
+  staged.generation = generation;
   // The promise goes along: the waiter may be gone before the committer has let go of it.
   staged.done = [outcome = std::move(outcome), &committed](const Result<>& result) mutable {
     if (result && committed) committed();
@@ -81,7 +81,7 @@ Result<> Committer::probe() {
   storage::Batch batch;
   // The key of no partition: partitions are numbered from 1.
   batch.put(storage::Family::Heads, std::string_view("probe"), {});
-  return commit(std::move(batch), epoch());
+  return commit(std::move(batch), generation());
 }
 
 Error Committer::refusal() const {
@@ -163,13 +163,13 @@ void Committer::run() {
 }
 
 void Committer::commit_group(std::vector<Staged>& group) {
-  const auto now = epoch();
+  const auto now = generation();
   std::vector<const storage::Batch*> batches;
   batches.reserve(group.size());
   for (const Staged& staged : group) {
-    // Nothing can have been validated in an epoch that is yet to come.
-    ORRERY_ASSERT(staged.epoch <= now);
-    if (accepts() && staged.epoch == now) batches.push_back(&staged.batch);
+    // Nothing can have been validated in a generation that is yet to come.
+    ORRERY_ASSERT(staged.generation <= now);
+    if (accepts() && staged.generation == now) batches.push_back(&staged.batch);
   }
   // Heads last, and of each partition only the newest: the committer's order is theirs.
   storage::Batch heads;
@@ -179,7 +179,7 @@ void Committer::commit_group(std::vector<Staged>& group) {
   };
   std::vector<Seen> seen;
   for (auto staged = group.rbegin(); staged != group.rend(); ++staged) {
-    if (!accepts() || staged->epoch != now || !staged->head) continue;
+    if (!accepts() || staged->generation != now || !staged->head) continue;
     const auto& [from, head] = *staged->head;
     // Heads rise.
     ORRERY_ASSERT(from <= head.lsn);
@@ -208,7 +208,7 @@ void Committer::commit_group(std::vector<Staged>& group) {
     }
   }
   for (Staged& staged : group) {
-    if (!accepts() || staged.epoch != now) {
+    if (!accepts() || staged.generation != now) {
       staged.done(refusal());
     } else {
       staged.done(outcome);
@@ -223,7 +223,7 @@ void Committer::suspend(const Error& error) {
   }
   stats_.commit_failures.fetch_add(1, std::memory_order_relaxed);
   accepts_.store(false, std::memory_order_release);
-  epoch_.fetch_add(1, std::memory_order_acq_rel);
+  generation_.fetch_add(1, std::memory_order_acq_rel);
   diagnostics::error("writes are suspended: {}. Reads go on. Trying again every {} ms.",
                      error.message(), limits_.recovery_interval.count());
 }
@@ -238,7 +238,7 @@ void Committer::try_to_recover() {
   stats_.recoveries.fetch_add(1, std::memory_order_relaxed);
   // Once more: what was prepared since the failure, and before the state was read anew, must not
   // pass.
-  epoch_.fetch_add(1, std::memory_order_acq_rel);
+  generation_.fetch_add(1, std::memory_order_acq_rel);
   accepts_.store(true, std::memory_order_release);
   diagnostics::info("the disk takes writes again; writes have resumed");
 }

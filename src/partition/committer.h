@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <compare>
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
@@ -20,6 +21,13 @@
 #include "storage/records.h"
 
 namespace orrery::partition {
+
+/// Counts failed commits and recoveries from them, in this process. State that was read from the
+/// store in an older generation may never have become durable.
+struct StoreGeneration {
+  std::uint64_t value = 0;
+  auto operator<=>(const StoreGeneration&) const = default;
+};
 
 struct CommitterLimits {
   std::size_t group_bytes_max = 8 << 20;    ///< one commit is not larger, unless one item is
@@ -41,7 +49,7 @@ struct CommitterStats {
 
 class Committer {
  public:
-  /// What one partition, or the catalog, has staged.
+  /// Records that one partition, or the catalog, has staged.
   struct Staged {
     storage::Batch batch;
     std::size_t transactions = 1;  ///< in it, of which each has somebody who waits for it
@@ -53,9 +61,8 @@ class Committer {
       storage::Head to;
     };
     std::optional<HeadMove> head;
-    /// The committer's epoch when it was validated. What was validated before a failure rests on
-    /// state that may never have become durable, and is refused after it.
-    std::uint64_t epoch = 0;
+    /// In which it was validated: once that is over, it is refused.
+    StoreGeneration generation;
     /// Called on the committer's thread, in commit order, once the outcome is known. Must not
     /// block.
     std::move_only_function<void(const Result<>&)> done;
@@ -83,22 +90,25 @@ class Committer {
 
   /// Commits an empty-handed write and waits for it: whether a write would succeed now. Blocks.
   Result<> probe();
-  /// Commits `batch`, validated in `epoch`, and waits for it. `committed`, if given, is called on
-  /// the committer's thread once it is, before anything after it is committed or recovered. Blocks.
-  Result<> commit(storage::Batch batch, std::uint64_t epoch,
+  /// Commits `batch`, validated in `generation`, and waits for it. `committed`, if given, is called
+  /// on the committer's thread once it is, before anything after it is committed or recovered.
+  /// Blocks.
+  Result<> commit(storage::Batch batch, StoreGeneration generation,
                   const std::function<void()>& committed = {});
 
-  /// Changes with every failure and with every recovery. What stood on the store's state before
-  /// must read it anew.
-  std::uint64_t epoch() const { return epoch_.load(std::memory_order_acquire); }
+  /// Changes with every failure and with every recovery: state that was read from the store before
+  /// has to be read anew.
+  StoreGeneration generation() const {
+    return StoreGeneration{generation_.load(std::memory_order_acquire)};
+  }
   /// Whether writes are accepted; cheap.
   bool accepts() const { return accepts_.load(std::memory_order_acquire); }
   /// Why not.
   Error refusal() const;
 
   /// Called on the committer's thread once a failure has been overcome and before writes are
-  /// accepted again, so that whoever keeps the store's state in memory reads it anew. Set before
-  /// start(); must not wait for anything that waits for a commit.
+  /// accepted again: the time to read state that is kept in memory anew. Set before start(); must
+  /// not wait for anything that waits for a commit.
   void on_recovered(std::function<Result<>()> callback) { recovered_ = std::move(callback); }
 
   const CommitterStats& stats() const { return stats_; }
@@ -125,7 +135,7 @@ class Committer {
   bool stopping_ = false;
   bool stopped_ = false;
 
-  std::atomic<std::uint64_t> epoch_{1};
+  std::atomic<std::uint64_t> generation_{1};
   std::atomic<bool> accepts_{true};
   std::thread thread_;
 };

@@ -48,12 +48,12 @@ class CommitterTest : public testing::Test {
   }
   /// Submits one write; what comes of it is told to `told` as "key:ok" or "key:refused".
   void submit(const std::string& key, std::size_t bytes = 1) {
-    submit_in(committer->epoch(), key, bytes);
+    submit_in(committer->generation(), key, bytes);
   }
-  void submit_in(std::uint64_t epoch, const std::string& key, std::size_t bytes = 1) {
+  void submit_in(StoreGeneration generation, const std::string& key, std::size_t bytes = 1) {
     Committer::Staged staged;
     staged.batch = batch_of(key, bytes);
-    staged.epoch = epoch;
+    staged.generation = generation;
     staged.done = [this, key](const Result<>& outcome) {
       std::lock_guard lock(mutex);
       told.push_back(key + (outcome ? ":ok" : ":refused"));
@@ -63,7 +63,7 @@ class CommitterTest : public testing::Test {
   /// Submits a move of the head of partition 1, and nothing else.
   void submit_move(Lsn from, Lsn to) {
     Committer::Staged staged;
-    staged.epoch = committer->epoch();
+    staged.generation = committer->generation();
     staged.partition = PartitionNumber{1};
     staged.head = {from, storage::Head{.lsn = to}};
     staged.done = [this](const Result<>&) {
@@ -150,7 +150,7 @@ TEST_F(CommitterTest, WhatIsSubmittedIsCommittedAndTold) {
 }
 
 TEST_F(CommitterTest, CommitWaitsForTheOutcome) {
-  EXPECT_TRUE(committer->commit(batch_of("a"), committer->epoch()));
+  EXPECT_TRUE(committer->commit(batch_of("a"), committer->generation()));
   EXPECT_EQ(stored_keys(), "a");
 }
 
@@ -244,7 +244,7 @@ TEST_F(CommitterTest, SubmissionsOfManyThreadsAreAllCommittedEachInItsThreadsOrd
 // ── failure and recovery ─────────────────────────────────────────────────────────────────────────
 
 TEST_F(CommitterTest, AFailureRefusesTheWholeGroupAndAllThatWasValidatedBefore) {
-  const auto epoch = committer->epoch();
+  const auto generation = committer->generation();
   log.hold();
   submit("a");
   log.wait_for_append();
@@ -255,7 +255,7 @@ TEST_F(CommitterTest, AFailureRefusesTheWholeGroupAndAllThatWasValidatedBefore) 
   ASSERT_TRUE(told_count(3));
   EXPECT_THAT(told_so_far(), ElementsAre("a:refused", "b:refused", "c:refused"));
   EXPECT_FALSE(committer->accepts());
-  EXPECT_NE(committer->epoch(), epoch);
+  EXPECT_NE(committer->generation(), generation);
   EXPECT_EQ(committer->refusal().code(), ErrorCode::Unavailable);
   EXPECT_THAT(committer->refusal().message(), HasSubstr("the disk is broken"));
   EXPECT_EQ(committer->stats().commit_failures, 1u);
@@ -267,7 +267,7 @@ TEST_F(CommitterTest, WhileWritesAreSuspendedEverythingIsRefusedWhateverItsEpoch
   submit("a");
   ASSERT_TRUE(told_count(1));
   submit("b");
-  submit_in(1, "c");
+  submit_in(StoreGeneration{1}, "c");
   ASSERT_TRUE(told_count(3));
   EXPECT_THAT(told_so_far(), ElementsAre("a:refused", "b:refused", "c:refused"));
   EXPECT_FALSE(committer->probe());
@@ -275,7 +275,7 @@ TEST_F(CommitterTest, WhileWritesAreSuspendedEverythingIsRefusedWhateverItsEpoch
 }
 
 TEST_F(CommitterTest, AfterRecoveryOnlyWhatWasValidatedSinceIsAccepted) {
-  const auto stale = committer->epoch();
+  const auto stale = committer->generation();
   log.fail_next(Fault::BeforeWriting);
   submit("a");
   ASSERT_TRUE(told_count(1));
@@ -313,7 +313,7 @@ TEST_F(CommitterTest, RecoveryIsTriedUntilItSucceeds) {
   EXPECT_EQ(reloads, 0) << "nothing to read anew while the disk refuses";
   log.make_recoverable();
   ASSERT_TRUE(recovered());
-  EXPECT_TRUE(committer->commit(batch_of("b"), committer->epoch()));
+  EXPECT_TRUE(committer->commit(batch_of("b"), committer->generation()));
 }
 
 TEST_F(CommitterTest, SubmissionsThatKeepComingDoNotKeepRecoveryFromBeingTried) {
@@ -324,7 +324,7 @@ TEST_F(CommitterTest, SubmissionsThatKeepComingDoNotKeepRecoveryFromBeingTried) 
   ASSERT_TRUE(eventually([this] { return committer->stats().commit_failures == 1; }));
   const bool resumed = eventually(
       [this] {
-        (void)committer->commit(batch_of("b"), committer->epoch());
+        (void)committer->commit(batch_of("b"), committer->generation());
         return committer->accepts();
       },
       2s);
@@ -334,12 +334,12 @@ TEST_F(CommitterTest, SubmissionsThatKeepComingDoNotKeepRecoveryFromBeingTried) 
 
 TEST_F(CommitterTest, ItFailsAndRecoversAgainAndAgain) {
   for (int round = 0; round < 5; ++round) {
-    const auto epoch = committer->epoch();
+    const auto generation = committer->generation();
     log.fail_next(round % 2 == 0 ? Fault::BeforeWriting : Fault::AfterWriting);
-    EXPECT_FALSE(committer->commit(batch_of("lost"), epoch));
+    EXPECT_FALSE(committer->commit(batch_of("lost"), generation));
     ASSERT_TRUE(recovered());
-    EXPECT_NE(committer->epoch(), epoch);
-    EXPECT_TRUE(committer->commit(batch_of("kept"), committer->epoch()));
+    EXPECT_NE(committer->generation(), generation);
+    EXPECT_TRUE(committer->commit(batch_of("kept"), committer->generation()));
   }
   EXPECT_EQ(committer->stats().commit_failures, 5u);
 }
@@ -366,7 +366,7 @@ TEST_F(CommitterTest, StoppingCommitsWhatIsQueuedAndRefusesWhatComesLater) {
   EXPECT_THAT(told_so_far(), ElementsAre("a:ok", "b:ok", "c:ok"));
   submit("d");
   EXPECT_THAT(told_so_far(), ElementsAre("a:ok", "b:ok", "c:ok", "d:refused"));
-  EXPECT_EQ(committer->commit(batch_of("e"), committer->epoch()).error().code(),
+  EXPECT_EQ(committer->commit(batch_of("e"), committer->generation()).error().code(),
             ErrorCode::Unavailable);
   EXPECT_EQ(stored_keys(), "abc");
   committer->stop();  // Once more does no harm.

@@ -40,7 +40,7 @@ Partition::Partition(Environment& environment, PartitionNumber number, RangeId r
       head_ts_(head.ts),
       indexes_(head.indexes),
       staged_indexes_(head.indexes),
-      stage_epoch_(environment.committer.epoch()),
+      stage_generation_(environment.committer.generation()),
       stage_(environment.store, number, range, container, head) {}
 
 Async<Committed> Partition::submit(Transaction transaction) {
@@ -174,7 +174,7 @@ void Partition::drain(storage::Tier tier) {
     }
     // After a failed commit the stage stands on what never became durable. Until the committer has
     // overcome that, and the head was read anew, nothing may be validated against it.
-    const bool stale = stage_epoch_ != environment_.committer.epoch();
+    const bool stale = stage_generation_ != environment_.committer.generation();
     if (tier == storage::Tier::Memory && (stale || environment_.committer.is_full())) {
       put_back(std::move(work), 0);
       drain_elsewhere();
@@ -205,7 +205,7 @@ std::size_t Partition::stage_work(std::vector<Waiting>& work, storage::Tier tier
   };
   std::vector<Told> after_commit;
   Committer::Staged staged;
-  staged.epoch = stage_epoch_;
+  staged.generation = stage_generation_;
   stage_.forget_committed(head());
   const UnixSeconds now = environment_.clock.unix_seconds();
   const Lsn head_before = stage_.head().lsn;
@@ -330,10 +330,10 @@ Result<Committed> Partition::run_step(Step step) {
   return waiting.get();
 }
 
-Result<> Partition::begin_copy(CopyPlan plan, std::uint64_t epoch) {
+Result<> Partition::begin_copy(CopyPlan plan, StoreGeneration generation) {
   // Told once it is committed, and so is all that was staged before: that is what gets copied.
   const auto begun = run_step([&](Stage& stage, storage::Batch&) -> Result<Committed> {
-    if (stage_epoch_ != epoch) return copy_abandoned();
+    if (stage_generation_ != generation) return copy_abandoned();
     ORRERY_TRY(stage.copier().begin(std::move(plan)));
     return Committed{};
   });
@@ -367,7 +367,7 @@ Result<CopyOutcome> Partition::hold() {
   Result<CopyOutcome> outcome = copy_abandoned();
   if (closed_) {
     outcome = container_deleted();
-  } else if (stage_epoch_ == environment_.committer.epoch()) {
+  } else if (stage_generation_ == environment_.committer.generation()) {
     outcome = stage_.copier().outcome();
   }
   if (!outcome) {
@@ -388,7 +388,7 @@ void Partition::abandon_copy() {
   lock.unlock();
   if (waiting) drain_elsewhere();
   // What was staged for the targets is on its way: it must not come after what tidies up.
-  (void)environment_.committer.commit({}, environment_.committer.epoch());
+  (void)environment_.committer.commit({}, environment_.committer.generation());
 }
 
 void Partition::retire() {
@@ -408,7 +408,7 @@ void Partition::retire() {
 }
 
 bool Partition::read_state_anew() {
-  const std::uint64_t epoch = environment_.committer.epoch();
+  const StoreGeneration generation = environment_.committer.generation();
   if (!environment_.committer.accepts()) return false;
   std::string value;
   const auto lookup = environment_.store.get(
@@ -423,7 +423,7 @@ bool Partition::read_state_anew() {
   }
   // No commit of this partition is under way: what was staged before the failure has been refused.
   publish(*head);
-  stage_epoch_ = epoch;
+  stage_generation_ = generation;
   return true;
 }
 

@@ -28,7 +28,7 @@
 
 namespace orrery::partition {
 
-/// What all partitions of a server share. Outlives them.
+/// Shared by all partitions of a server. Outlives them.
 struct Environment {
   storage::Store& store;
   Committer& committer;
@@ -90,9 +90,9 @@ class Partition : public std::enable_shared_from_this<Partition> {
   Lsn close();
   /// The same without waiting: for a partition whose container has turned out to be gone.
   void refuse();
-  /// After a disk error has been overcome: what the store holds now is what readers are told, also
-  /// where a write was answered with an error and has become durable all the same. The writer finds
-  /// out by itself. Called on the committer's thread.
+  /// After a disk error has been overcome: readers are told the store's head, also where a write
+  /// was answered with an error and has become durable all the same. The writer finds out by
+  /// itself. Called on the committer's thread.
   void show_recovered(const storage::Head& head) { publish(head); }
   /// Takes close() back, if deleting the container failed.
   void reopen();
@@ -102,9 +102,9 @@ class Partition : public std::enable_shared_from_this<Partition> {
   // failure ends the copying: what the targets hold is garbage, and this partition goes on.
 
   /// From now on what is written here is written to the targets too. Conflict when it is being
-  /// copied already; Unavailable when `epoch` is over; Forbidden, also later, when a target has no
-  /// indexes left.
-  Result<> begin_copy(CopyPlan plan, std::uint64_t epoch);
+  /// copied already; Unavailable when `generation` is over; Forbidden, also later, when a target
+  /// has no indexes left.
+  Result<> begin_copy(CopyPlan plan, StoreGeneration generation);
   /// Copies the next piece of what was there before, in between the transactions that wait. False
   /// when all of it is there. Unavailable after a disk error, OwnerNotFound when the container is
   /// being deleted.
@@ -113,9 +113,9 @@ class Partition : public std::enable_shared_from_this<Partition> {
   /// parent of the same target are numbered on from it. Once nothing is left to be copied. Errors
   /// as copy_step.
   Result<std::uint32_t> copied_index_bound();
-  /// From now on transactions wait. What the targets will hold once all that is staged has been
-  /// committed: whoever commits the new map does it in `epoch`, and so after that. Errors as
-  /// copy_step; then nothing waits.
+  /// From now on transactions wait. Returns the contents of the targets once all that is staged has
+  /// been committed: the new map is to be committed in the same generation, and so after that.
+  /// Errors as copy_step; then nothing waits.
   Result<CopyOutcome> hold();
   /// Ends the copying, and the hold if there is one. Once it returns nothing that goes to the
   /// targets is under way.
@@ -123,9 +123,8 @@ class Partition : public std::enable_shared_from_this<Partition> {
   /// Others have taken this partition's place: answers what waits, and all that comes, with
   /// RangeGone. For good. Does not block.
   void retire();
-  /// Whoever has read from this partition without a snapshot asks this afterwards: what was read
-  /// may be out of date, or already reclaimed, when it is true. With a snapshot, right after that
-  /// was taken.
+  /// To be asked after reading from this partition without a snapshot: when it is true, the data
+  /// may be out of date, or already reclaimed. With a snapshot, right after that was taken.
   bool retired() const { return retired_.load(std::memory_order_acquire); }
 
  private:
@@ -184,7 +183,7 @@ class Partition : public std::enable_shared_from_this<Partition> {
   std::atomic<bool> retired_{false};
 
   // Only the one writer, inside drain(), touches these.
-  std::uint64_t stage_epoch_;  // The committer's epoch in which the stage was read from the store.
+  StoreGeneration stage_generation_;  // In which the stage was read from the store.
   Stage stage_;
 };
 

@@ -53,7 +53,7 @@ class PartitionTest : public testing::Test {
     const storage::Head head;
     storage::Batch batch;
     batch.put(storage::Family::Heads, storage::partition_prefix(number), head.make());
-    EXPECT_TRUE(home.committer().commit(std::move(batch), home.committer().epoch()));
+    EXPECT_TRUE(home.committer().commit(std::move(batch), home.committer().generation()));
     return std::make_shared<Partition>(home.environment(), number, RangeId{0},
                                        Rid::container({0, 0, 0, 1}, {0x80, 0, 0, 1}), head, limits);
   }

@@ -60,7 +60,7 @@ class CopyTest : public testing::Test {
     const storage::Head head;
     storage::Batch batch;
     batch.put(Family::Heads, storage::partition_prefix(number), head.make());
-    EXPECT_TRUE(home.committer().commit(std::move(batch), home.committer().epoch()));
+    EXPECT_TRUE(home.committer().commit(std::move(batch), home.committer().generation()));
     return std::make_shared<Partition>(home.environment(), number, range,
                                        Rid::container({0, 0, 0, 1}, {0x80, 0, 0, 1}), head);
   }
@@ -108,7 +108,7 @@ class CopyTest : public testing::Test {
   void store_head(PartitionNumber number, const storage::Head& head) {
     storage::Batch batch;
     batch.put(Family::Heads, storage::partition_prefix(number), head.make());
-    ASSERT_TRUE(home.committer().commit(std::move(batch), home.committer().epoch()));
+    ASSERT_TRUE(home.committer().commit(std::move(batch), home.committer().generation()));
   }
 
   Contents read(PartitionNumber number, std::uint32_t shift = 0) {
@@ -251,8 +251,8 @@ TEST_F(CopyTest, TheTargetsTogetherHoldWhatThePartitionHoldsWhateverIsWrittenMea
     ASSERT_TRUE(eventually([&] { return storm.committed() > 3000; }));
   }
   Storm storm(*this, {partition}, seed + 1);
-  const auto epoch = home.committer().epoch();
-  ASSERT_TRUE(partition->begin_copy(split_plan(common_to({partition})), epoch));
+  const auto generation = home.committer().generation();
+  ASSERT_TRUE(partition->begin_copy(split_plan(common_to({partition})), generation));
   // Whoever copies slowly has more written under him.
   for (bool more = true; more;) {
     const auto step = partition->copy_step();
@@ -295,7 +295,7 @@ TEST_F(CopyTest, WhatIsStagedButNotCommittedIsNeitherLostNorRevived) {
   for (const auto* id : {"kept", "replaced", "deleted", "renamed"}) {
     ASSERT_TRUE(submit(partition, {{.id = id, .unique = {id}}}).get());
   }
-  ASSERT_TRUE(partition->begin_copy(split_plan(), home.committer().epoch()));
+  ASSERT_TRUE(partition->begin_copy(split_plan(), home.committer().generation()));
   home.log().hold();
   std::vector<Outcome> outcomes;
   outcomes.push_back(
@@ -324,7 +324,7 @@ TEST_F(CopyTest, WhatIsStagedButNotCommittedIsNeitherLostNorRevived) {
 TEST_F(CopyTest, WritesWaitWhileThePartitionIsHeldAndGoOnWhenTheCopyIsAbandoned) {
   const auto partition = make_partition(kLeft);
   ASSERT_TRUE(submit(partition, {{.id = "before"}}).get());
-  ASSERT_TRUE(partition->begin_copy(split_plan(), home.committer().epoch()));
+  ASSERT_TRUE(partition->begin_copy(split_plan(), home.committer().generation()));
   ASSERT_TRUE(copy_all(partition));
   ASSERT_TRUE(partition->hold());
   auto waiting = submit(partition, {{.id = "during"}});
@@ -339,13 +339,13 @@ TEST_F(CopyTest, WritesWaitWhileThePartitionIsHeldAndGoOnWhenTheCopyIsAbandoned)
   EXPECT_EQ(audit(home.store(), kLeft).entries.size(), 3u);
   EXPECT_THAT(read(kSecond).ids, testing::SizeIs(1)) << "nothing is mirrored any more";
   // And it can be copied again, elsewhere.
-  ASSERT_TRUE(partition->begin_copy(split_plan(), home.committer().epoch()));
+  ASSERT_TRUE(partition->begin_copy(split_plan(), home.committer().generation()));
   partition->abandon_copy();
 }
 
 TEST_F(CopyTest, ARetiredPartitionTakesNothingAnyMore) {
   const auto partition = make_partition(kLeft);
-  ASSERT_TRUE(partition->begin_copy(split_plan(), home.committer().epoch()));
+  ASSERT_TRUE(partition->begin_copy(split_plan(), home.committer().generation()));
   ASSERT_TRUE(copy_all(partition));
   ASSERT_TRUE(partition->hold());
   auto waiting = submit(partition, {{.id = "during"}});
@@ -359,9 +359,9 @@ TEST_F(CopyTest, ARetiredPartitionTakesNothingAnyMore) {
 
 TEST_F(CopyTest, OnlyOneCopyAtATime) {
   const auto partition = make_partition(kLeft);
-  const auto epoch = home.committer().epoch();
-  ASSERT_TRUE(partition->begin_copy(split_plan(), epoch));
-  EXPECT_EQ(partition->begin_copy(split_plan(), epoch).error().code(), ErrorCode::Conflict);
+  const auto generation = home.committer().generation();
+  ASSERT_TRUE(partition->begin_copy(split_plan(), generation));
+  EXPECT_EQ(partition->begin_copy(split_plan(), generation).error().code(), ErrorCode::Conflict);
   partition->abandon_copy();
 }
 
@@ -370,7 +370,7 @@ TEST_F(CopyTest, ADiskErrorEndsTheCopyAndThePartitionGoesOn) {
     const PartitionNumber number{fault == Fault::BeforeWriting ? 1u : 2u};
     const auto partition = make_partition(number);
     ASSERT_TRUE(submit(partition, {{.id = "before"}}).get());
-    ASSERT_TRUE(partition->begin_copy(split_plan(), home.committer().epoch()));
+    ASSERT_TRUE(partition->begin_copy(split_plan(), home.committer().generation()));
     home.log().fail_next(fault);
     ASSERT_FALSE(submit(partition, {{.id = "failed"}}).get());
     ASSERT_TRUE(home.recovered());
@@ -386,7 +386,7 @@ TEST_F(CopyTest, ACopyThatWasNotFinishedIsNotTaken) {
   for (int i = 0; i < 300; ++i) {
     ASSERT_TRUE(submit(partition, {{.id = fmt::format("{}", i), .padding = 3000}}).get());
   }
-  ASSERT_TRUE(partition->begin_copy(split_plan(), home.committer().epoch()));
+  ASSERT_TRUE(partition->begin_copy(split_plan(), home.committer().generation()));
   const auto step = partition->copy_step();
   ASSERT_TRUE(step);
   EXPECT_TRUE(*step) << "a piece is small";
@@ -396,7 +396,7 @@ TEST_F(CopyTest, ACopyThatWasNotFinishedIsNotTaken) {
 
 TEST_F(CopyTest, ADeletedContainersCopyEnds) {
   const auto partition = make_partition(kLeft);
-  ASSERT_TRUE(partition->begin_copy(split_plan(), home.committer().epoch()));
+  ASSERT_TRUE(partition->begin_copy(split_plan(), home.committer().generation()));
   partition->close();
   EXPECT_EQ(partition->copy_step().error().code(), ErrorCode::OwnerNotFound);
   EXPECT_EQ(partition->hold().error().code(), ErrorCode::OwnerNotFound);
@@ -409,7 +409,7 @@ TEST_F(CopyTest, HistoryIsNotTrimmedUnderACopy) {
   ASSERT_TRUE(submit(partition, {{.id = "a"}}).get());
   const UnixSeconds later = home.clock().unix_seconds() + 1000;
   const Transaction trim{.work = HistoryTrim{.all_before = later, .tombstones_before = later}};
-  ASSERT_TRUE(partition->begin_copy(split_plan(), home.committer().epoch()));
+  ASSERT_TRUE(partition->begin_copy(split_plan(), home.committer().generation()));
   ASSERT_TRUE(loop.submit(partition, trim).get());
   EXPECT_THAT(read(kLeft).history, testing::SizeIs(1));
   partition->abandon_copy();
@@ -420,7 +420,7 @@ TEST_F(CopyTest, HistoryIsNotTrimmedUnderACopy) {
 TEST_F(CopyTest, TtlSwitchedOnMeanwhileIsBuiltAnewAndAnotherHistoryEndsTheCopy) {
   const auto partition = make_partition(kLeft);
   ASSERT_TRUE(submit(partition, {{.id = "a"}}).get());
-  ASSERT_TRUE(partition->begin_copy(split_plan(), home.committer().epoch()));
+  ASSERT_TRUE(partition->begin_copy(split_plan(), home.committer().generation()));
   ASSERT_TRUE(copy_all(partition));
   const storage::Keeping expiry{.expiry = storage::Keeping::Expiry::Building};
   ASSERT_TRUE(loop.submit(partition, {.work = RetentionChange{expiry}}).get());
@@ -432,7 +432,7 @@ TEST_F(CopyTest, TtlSwitchedOnMeanwhileIsBuiltAnewAndAnotherHistoryEndsTheCopy) 
   EXPECT_FALSE(outcome->history_changed);
   partition->abandon_copy();
 
-  ASSERT_TRUE(partition->begin_copy(split_plan(), home.committer().epoch()));
+  ASSERT_TRUE(partition->begin_copy(split_plan(), home.committer().generation()));
   keep_everything(partition);
   ASSERT_TRUE(copy_all(partition));
   outcome = partition->hold();
@@ -450,7 +450,7 @@ TEST_F(CopyTest, IndexesThatAreNotThereAllTheTimeAreBuiltAnew) {
   add_indexes(partition, {"/building"});
   const auto plan = common_to({partition});
   EXPECT_EQ(plan.size(), 3u);
-  ASSERT_TRUE(partition->begin_copy(split_plan(plan), home.committer().epoch()));
+  ASSERT_TRUE(partition->begin_copy(split_plan(plan), home.committer().generation()));
   change_indexes(partition, {{}, {"/dropped", "/remade"}});
   add_indexes(partition, {"/remade", "/added"});
   ASSERT_TRUE(loop.submit(partition, {.work = IndexBuildStep{}}).get());
@@ -485,14 +485,14 @@ TEST_F(CopyTest, TwoPartitionsBecomeOneWhateverIsWrittenMeanwhile) {
     ASSERT_TRUE(eventually([&] { return storm.committed() > 2000; }));
   }
   Storm storm(*this, {left, right}, seed + 1);
-  const auto epoch = home.committer().epoch();
+  const auto generation = home.committer().generation();
   const auto unique = std::make_shared<const UniqueValuesOf>(unique_values_in);
   const auto indexes = common_to({left, right});
-  ASSERT_TRUE(left->begin_copy({{{kFirst, EpkRange{}, 0}}, unique, indexes}, epoch));
+  ASSERT_TRUE(left->begin_copy({{{kFirst, EpkRange{}, 0}}, unique, indexes}, generation));
   ASSERT_TRUE(copy_all(left));
   const std::uint32_t shift = left->copied_index_bound().value();
   EXPECT_EQ(shift, storage::kNewIndexBound);
-  ASSERT_TRUE(right->begin_copy({{{kFirst, EpkRange{}, shift}}, unique, indexes}, epoch));
+  ASSERT_TRUE(right->begin_copy({{{kFirst, EpkRange{}, shift}}, unique, indexes}, generation));
   ASSERT_TRUE(copy_all(right));
   const auto from_left = left->hold();
   const auto from_right = right->hold();
