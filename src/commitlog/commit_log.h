@@ -1,5 +1,5 @@
-// CommitLog: the seam under the partitions. What it has accepted is committed; nothing above it
-// knows whether that means a local disk or a quorum of machines.
+// CommitLog: the seam under the partitions. Batches that it has accepted are committed; nothing
+// above it knows whether that means a local disk or a quorum of machines.
 #pragma once
 
 #include <span>

@@ -61,7 +61,7 @@ Result<storage::Head> head_in(const storage::Snapshot& snapshot, PartitionNumber
 
 std::optional<Page> Reader::caught_up(const partition::Partition& partition,
                                       const PageRequest& request) {
-  // What is published has been committed: this is the answer as of a moment ago, at the latest.
+  // A published head has been committed: this is the answer as of a moment ago, at the latest.
   const Lsn head = partition.head();
   if (request.after != head) return std::nullopt;
   Page page;
@@ -73,7 +73,7 @@ std::optional<Page> Reader::caught_up(const partition::Partition& partition,
 
 Result<storage::Snapshot> Reader::snapshot_of(const partition::Partition& partition) const {
   ORRERY_TRY(auto snapshot, store_.snapshot());
-  // What others have taken over may be reclaimed at any time, unless it was still in use by then.
+  // A retired partition may be reclaimed at any time, unless it was still in use by then.
   if (partition.retired()) {
     return Error(ErrorCode::RangeGone,
                  "The requested resource is no longer available at the server: the range has been "

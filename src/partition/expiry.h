@@ -22,7 +22,7 @@ namespace orrery::partition {
 /// How many documents one purge takes at most: one LSN, and a pause in which others may write.
 inline constexpr std::size_t kPurgeDocumentsMax = 200;
 
-/// What is due in one partition. Used by one thread at a time.
+/// Finds the documents that are due in one partition. Used by one thread at a time.
 class DueQueue {
  public:
   struct Due {

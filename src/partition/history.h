@@ -33,7 +33,7 @@ class HistoryTrimmer {
   void restart(std::optional<Lsn> from = {});
 
  private:
-  /// What a step did last, to see whether it is committed: only then the store shows what is there.
+  /// The last change of a step, to see whether it is committed: only then the store is up to date.
   struct LastChange {
     storage::LogPosition position;
     std::size_t bytes_after = 0;  // 0: it was erased.
@@ -41,7 +41,7 @@ class HistoryTrimmer {
   bool is_committed(const storage::Snapshot& snapshot, PartitionNumber partition) const;
 
   std::optional<LastChange> last_;
-  // What to look at next; nothing: where the head says.
+  // The records to look at next; nothing: those where the head says that history begins.
   std::optional<storage::LogPosition> reduce_next_;
   std::optional<storage::LogPosition> erase_next_;
 };

@@ -132,7 +132,7 @@ void Partition::enqueue(Waiting waiting) {
     return;
   }
   // Most writes can be judged from memory alone: that is done here and now, which saves a change of
-  // threads. What cannot, or is too much for an event loop, goes to a writer thread.
+  // threads. Writes that cannot, or are too many for an event loop, go to a writer thread.
   drain(storage::Tier::Memory);
 }
 
@@ -387,7 +387,8 @@ void Partition::abandon_copy() {
   draining_ = waiting;
   lock.unlock();
   if (waiting) drain_elsewhere();
-  // What was staged for the targets is on its way: it must not come after what tidies up.
+  // Records that were staged for the targets are on their way: they must not come after the batch
+  // that tidies up.
   (void)environment_.committer.commit({}, environment_.committer.generation());
 }
 

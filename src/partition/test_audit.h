@@ -25,7 +25,7 @@
 
 namespace orrery::partition {
 
-/// What a partition holds, by id key without the partition.
+/// The contents of a partition, by id key without the partition.
 struct Audited {
   storage::Head head;
   std::map<std::string, storage::IdEntry> entries;
@@ -38,7 +38,7 @@ struct Audited {
   std::size_t index_entries = 0;
 };
 
-/// What is in the log, by position.
+/// The versions in the log, by position.
 struct AuditedVersion {
   std::string name;  ///< the key
   storage::VersionHeader header;

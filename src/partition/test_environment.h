@@ -243,8 +243,8 @@ class TestLoop {
   }
 
  private:
-  /// Whoever has posted the last outcome may still be on its way out of post() when the test that
-  /// waited for it is over: contexts are kept until the program ends.
+  /// The thread that posted the last outcome may still be on its way out of post() when the test
+  /// that waited for it is over: contexts are kept until the program ends.
   static asio::io_context& kept() {
     static std::deque<asio::io_context> contexts;
     return contexts.emplace_back();
@@ -282,7 +282,7 @@ inline storage::DocumentKey key_of(std::string_view partition_key, std::string_v
   return key;
 }
 
-/// What a test says about a write; the rest follows.
+/// A write as a test describes it; the rest follows.
 struct WriteOf {
   Write::Kind kind = Write::Kind::Create;
   std::string id;

@@ -28,7 +28,7 @@ class WalGuard;
 /// So much of the cache is for single versions, the rest for blocks.
 inline constexpr std::size_t kVersionsPart = 2;
 
-/// What RocksDB says, for a person.
+/// A status of RocksDB, for a person.
 Error disk_error(std::string_view doing, const rocksdb::Status& status);
 
 /// The store as one write has left it. Thread-safe. Must not outlive the RocksDB.

@@ -51,7 +51,7 @@ inline bool expired(UnixSeconds ts, std::int32_t own_ttl, std::optional<std::int
   return ttl != kTtlNever && now >= ts + ttl;
 }
 
-/// What all versions carry besides their text.
+/// Carried by all versions besides their text.
 struct VersionHeader {
   DocumentNumber number;
   UnixSeconds ts = 0;
@@ -239,7 +239,7 @@ struct Head {
   std::uint64_t history_bytes = 0;
   Lsn merged_at{0};  ///< 0: never. At or below it `_ts` is not monotone in the log.
   std::uint32_t index_bound = kNewIndexBound;  ///< all indexes here are below
-  HistoryParts history = {};  ///< null: none is kept
+  HistoryParts history = {};                   ///< null: none is kept
   /// Whether a document was ever written again, so that it stands behind younger ones in the log.
   /// While none was, the order of the log is that of document numbers.
   bool is_reordered = false;

@@ -132,7 +132,7 @@ Lookup Snapshot::get(Family family, std::string_view key, std::string& out) cons
 
 struct Snapshot::Values::State {
   std::vector<std::string_view> views;
-  /// What they refer to, in either place.
+  /// The memory that they refer to, in either place.
   std::vector<ValueCache::Pin> cached;
   std::vector<rocksdb::PinnableSlice> read;
 

@@ -38,9 +38,9 @@ constexpr std::string_view kFormatLineWithGaps = "orrery store format 2";
 
 /// How long a read waits for a store that is being reopened after a disk error.
 constexpr std::chrono::seconds kReopenWaitMax{10};
-/// What a disk must take, durably, before we believe that it takes writes again.
+/// The disk must take so much, durably, before we believe that it takes writes again.
 constexpr std::size_t kProbeBytes = 4 << 20;
-/// What is less than this in memory is quicker to replay than worth a flush at every stop.
+/// Memtables below this are quicker to replay than worth a flush at every stop.
 constexpr std::uint64_t kFlushWorthwhileBytes = 2 << 20;
 /// So many tables at level 0 tell that compactions are behind; RocksDB slows writes down at 20.
 constexpr std::uint64_t kLevel0TablesMany = 12;

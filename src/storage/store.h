@@ -28,8 +28,8 @@ struct StoreOptions {
   std::filesystem::path directory;
   Durability durability = Durability::Strict;
   std::size_t cache_bytes = 64 << 20;
-  /// Opens a store that has lost acknowledged writes, without them. Whoever sets it begins a new
-  /// life of the store and then calls settle_loss(): LSNs of lost writes must not come again.
+  /// Opens a store that has lost acknowledged writes, without them. The caller then begins a new
+  /// life of the store and calls settle_loss(): LSNs of lost writes must not come again.
   bool accepts_loss = false;
 };
 
@@ -127,7 +127,7 @@ class Store {
 
  private:
   friend class Snapshot;
-  struct Handle;  // An open RocksDB. Whoever reads shares it; the last one closes it.
+  struct Handle;  // An open RocksDB. Readers share it; the last one closes it.
 
   struct Attempt;  // To open it.
   enum class Access { ReadWrite, ReadOnly };

@@ -20,7 +20,7 @@ namespace {
 /// than the largest document.
 constexpr std::size_t kShardsMax = 32;
 constexpr std::size_t kShardBytesMin = 8 << 20;
-/// What a value costs in the table, which is never quite full.
+/// The cost of a value in the table, which is never quite full.
 constexpr std::size_t kSlotBytes = 16;
 
 /// A key that is looked for.

@@ -12,8 +12,8 @@ namespace orrery::storage {
 /// of memory, and finding it in one takes longer than all else. Thread-safe.
 ///
 /// RocksDB's own caches keep their values in the order of their last use: each look-up moves one in
-/// a list, and touches its neighbours in memory, twice. Here a look-up only marks what it finds;
-/// what was not marked goes first when room is wanted.
+/// a list, and touches its neighbours in memory, twice. Here a look-up only marks an entry;
+/// those that were not marked are evicted first.
 class ValueCache {
  private:
   struct Entry;

@@ -2,8 +2,8 @@
 // writes.
 //
 // From the moment a copy begins, the writer puts every record of every transaction into the target
-// that owns the document's key as well, in the same batch. What was there before is copied piece by
-// piece by the writer itself, in between transactions, so that nothing can change under a piece. At
+// that owns the document's key as well, in the same batch. Older documents are copied chunk by
+// chunk by the writer itself, in between transactions, so that nothing can change under a chunk. At
 // every moment a target holds exactly those documents of its range that were written since the
 // begin, or lie behind the cursor.
 #pragma once
@@ -48,7 +48,7 @@ struct CopyPlan {
   std::vector<CopiedIndex> indexes = {};
 };
 
-/// What a target holds of one parent.
+/// The contents of a target that come from one parent.
 struct Copied {
   CopyTarget target;
   std::uint64_t documents = 0;
@@ -66,7 +66,7 @@ struct Copied {
 struct CopyOutcome {
   storage::Head head;  ///< of the parent, with all that is staged
   std::vector<Copied> targets;
-  /// What history is kept was changed meanwhile: the targets do not hold what they should.
+  /// The retention of history was changed meanwhile: the targets do not hold what they should.
   bool history_changed = false;
   /// Expiry entries were not kept all the time: the targets lack some.
   bool expiry_incomplete = false;
@@ -78,7 +78,7 @@ struct CopyOutcome {
 /// parents that have them can copy.
 std::vector<CopiedIndex> common_indexes(std::span<const storage::IndexRecords> parents);
 
-/// What whoever copies is told when it ends early: a disk error, or somebody else ended it.
+/// The answer to a copier when the copy ends early: a disk error, or somebody else ended it.
 Error copy_abandoned();
 /// A record's index in the target would be above all that there are.
 Error merged_too_often();
@@ -94,8 +94,7 @@ storage::Head head_of_merged(const CopyOutcome& left, const CopyOutcome& right,
 /// The writer's view of a copy that is under way. Not thread-safe: the writer's.
 class Mirror {
  public:
-  /// What is in the log up to the LSN of `head`, the parent's, is to be copied; what comes after is
-  /// mirrored.
+  /// Versions up to the LSN of `head`, the parent's, are to be copied; later ones are mirrored.
   Mirror(CopyPlan plan, const storage::Head& head);
 
   /// The target that owns documents of that key.
@@ -109,7 +108,7 @@ class Mirror {
   void count_put(std::string_view epk, const storage::IdEntry& entry);
   void count_erase(std::string_view epk, const storage::IdEntry& entry);
   void count_history(std::string_view epk, storage::LogPosition position, std::size_t bytes);
-  /// What is kept may change while the copy is under way.
+  /// The retention may change while the copy is under way.
   void see_change(const storage::Keeping& before, const storage::Keeping& after);
 
   const std::vector<Copied>& targets() const { return targets_; }

@@ -25,7 +25,7 @@ constexpr std::size_t kForeignRecordsMax = 1000;
 constexpr std::size_t kBatchSizeFirst = 16;
 constexpr std::size_t kBatchSizeMax = 64;
 
-/// What the entries in `ids` of the filter's key begin with.
+/// The prefix of the entries in `ids` of the filter's key.
 std::string key_prefix(PartitionNumber partition, const ScanFilter& filter) {
   return storage::id_key(partition, {filter.epks->min.bytes, *filter.partition_key, ""});
 }

@@ -58,7 +58,7 @@ class WaitingRoom::Desk : public std::enable_shared_from_this<Desk> {
   }
 
   void wake_all(WakeReason woken) {
-    // Who is woken may wait again at once, but not after what we wake for.
+    // A reader that is woken may wait again at once, but not after what we wake for.
     while (!waiting_.empty()) waiting_.front().finish(woken);
   }
 
@@ -192,7 +192,7 @@ HeadWatch::HeadWatch(const std::atomic<std::uint64_t>& head)
 HeadWatch::~HeadWatch() = default;
 
 void HeadWatch::moved() {
-  // Who waits has entered the list and then looked at the head; we have stored the head and then
+  // A waiter has entered the list and then looked at the head; we have stored the head and then
   // look at the list. Between the two steps stands a fence on either side, so one of us sees the
   // other.
   std::atomic_thread_fence(std::memory_order_seq_cst);

@@ -39,7 +39,7 @@ enum class WakeReason {
   Stopping,     ///< the server stops
 };
 
-/// Who waits on a server. Thread-safe. Outlives its seats and waiters.
+/// The readers that wait on a server. Thread-safe. Outlives its seats and waiters.
 class WaitingRoom {
  public:
   static constexpr std::size_t kReadersMax = 10'000;
@@ -74,7 +74,7 @@ class WaitingRoom {
  private:
   friend class Waiter;
   friend class HeadWatch;
-  class Desk;  // What belongs to the readers of one event loop.
+  class Desk;  // Belongs to the readers of one event loop.
 
   std::shared_ptr<Desk> desk_of(const boost::asio::any_io_executor& executor);
 
@@ -154,7 +154,7 @@ class Waiter {
   std::vector<std::unique_ptr<Link>> more_links_;  // Of those who wait for several.
   Hook desk_hook_;                                 // In the desk's list of those who wait.
   Hook ready_hook_;                                // In the desk's list of those to be woken.
-  WakeReason woken_ = WakeReason::Head;  // What it will be woken with, when it is in that list.
+  WakeReason woken_ = WakeReason::Head;            // Will be told, when it is in that list.
   bool interrupted_ = false;
 };
 

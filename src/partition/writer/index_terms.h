@@ -1,4 +1,4 @@
-// What versions of documents have in the secondary indexes of a partition.
+// IndexTerms: the entries of document versions in the secondary indexes of a partition.
 #pragma once
 
 #include <cstddef>
@@ -48,7 +48,7 @@ class IndexTerms {
 
   /// Of a document's text.
   TermList of(std::string_view text) const;
-  /// What the document has after a change, and what it had before and has no more.
+  /// The terms that the document has after a change, and those that it has no more.
   struct Change {
     TermList held;
     TermList lost;

@@ -1,4 +1,4 @@
-// StageState: what the parts of a stage share.
+// StageState: shared by the parts of a stage.
 #pragma once
 
 #include <memory>
@@ -39,12 +39,12 @@ struct StageState {
   const PartitionNumber partition;
   storage::Head head;                             ///< with everything staged
   std::unique_ptr<const IndexTerms> index_terms;  ///< of the head's indexes; null: it has none
-  // What a transaction has done so far, and what it sees; taken over only when all of it is valid.
+  // The transaction under way: its records, and its view. Taken over only when all of it is valid.
   RecordWriter writer;
   TransactionView view;
 };
 
-/// What goes for all that one transaction does.
+/// Holds for everything that one transaction does.
 struct TransactionScope {
   const Rules& rules;
   UnixSeconds now;

@@ -62,7 +62,7 @@ class StageTest : public testing::Test {
     return stage_all({.rules = rules, .work = DeleteByKey{key_of(partition_key, "")}});
   }
 
-  /// What the committer does with what is staged.
+  /// Commits what is staged, as the committer does.
   void commit() {
     store_staged();
     stage.forget_committed(stage.head().lsn);
@@ -74,7 +74,7 @@ class StageTest : public testing::Test {
     batch.clear();
     (void)stage.take_records();
   }
-  /// What is staged never becomes durable, and the writer hears of it.
+  /// The staged transactions never become durable, and the writer hears of it.
   void fail_commit() {
     batch.clear();
     stage.reset(stored_head());

@@ -144,7 +144,7 @@ struct Transaction {
                HistoryTrim, IndexChange, IndexBuildStep>
       work = {};
 
-  /// What it takes of a mailbox's bound.
+  /// Counts against the bound of a mailbox.
   std::size_t byte_size() const;
 };
 
