@@ -1,7 +1,11 @@
 #include "client/handles/bulk.h"
 
+#include <algorithm>
 #include <atomic>
+#include <chrono>
+#include <condition_variable>
 #include <map>
+#include <mutex>
 #include <random>
 #include <set>
 
@@ -126,16 +130,19 @@ TEST_F(BulkTest, RequestsAreNoLargerThanTheServerTakes) {
 }
 
 TEST_F(BulkTest, ConcurrencyIsBounded) {
-  std::atomic<int> now = 0;
-  std::atomic<int> most = 0;
+  std::mutex mutex;
+  std::condition_variable changed;
+  int now = 0;
+  int most = 0;
   const auto answer = answering([](std::size_t) { return status(200); });
   pipeline->respond = [&](const Call& call) {
-    const int running = ++now;
-    for (int seen = most; running > seen && !most.compare_exchange_weak(seen, running);) {
-    }
+    std::unique_lock lock(mutex);
+    most = std::max(most, ++now);
+    changed.notify_all();
     // All that may run at once do, before any of them is answered.
-    for (int i = 0; i < 1'000 && most < 3; ++i) std::this_thread::sleep_for(milliseconds(1));
+    changed.wait_for(lock, std::chrono::seconds(5), [&] { return most >= 3; });
     --now;
+    lock.unlock();
     return answer(call);
   };
   BulkOptions options;
