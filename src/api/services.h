@@ -15,10 +15,10 @@
 #include "base/result.h"
 #include "base/work_budget.h"
 #include "catalog/catalog.h"
-#include "catalog/index_keeper.h"
 #include "feed/reader.h"
 #include "index/advisor.h"
 #include "index/vector/vector_indexes.h"
+#include "maintenance/index_builder.h"
 #include "partition/partition.h"
 
 namespace orrery::api {
@@ -47,7 +47,7 @@ struct Services {
   std::function<std::string()> metrics;
 
   /// Builds indexes; null where nobody does, as in tests.
-  catalog::IndexKeeper* index_keeper = nullptr;
+  maintenance::IndexKeeper* index_keeper = nullptr;
   /// Says which are worth it. Null: nobody does.
   index::Advisor* index_advisor = nullptr;
   /// Null: a query that needs to see everything takes as long as it does.

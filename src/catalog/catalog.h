@@ -131,7 +131,7 @@ class Catalog {
                                    const std::optional<Epk>& at = {});
   Result<ContainerPtr> merge_ranges(const Rid& container, RangeId one, RangeId other);
 
-  // ── upkeep: see housekeeper.h ──
+  // ── upkeep: see maintenance/housekeeper.h ──
   /// Those with TTL or history, in the order of their rids.
   std::vector<ContainerPtr> containers_with_upkeep() const;
   /// Those of which a partition may not keep yet what the definition asks for, because a crash or a

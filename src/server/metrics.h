@@ -7,12 +7,12 @@
 #include "api/pipeline.h"
 #include "base/clock.h"
 #include "catalog/catalog.h"
-#include "catalog/housekeeper.h"
-#include "catalog/index_keeper.h"
 #include "feed/live_map.h"
 #include "feed/reader.h"
 #include "http/listener.h"
 #include "index/vector/vector_indexes.h"
+#include "maintenance/housekeeper.h"
+#include "maintenance/index_builder.h"
 #include "partition/committer.h"
 #include "storage/store.h"
 
@@ -27,8 +27,8 @@ struct MetricsSources {
   const feed::LiveMapStats& live_maps;
   const partition::Committer& committer;
   const catalog::Catalog& catalog;
-  const catalog::HousekeeperStats& upkeep;
-  const catalog::IndexKeeperStats& indexes;
+  const maintenance::HousekeeperStats& upkeep;
+  const maintenance::IndexKeeperStats& indexes;
   index::VectorIndexes::Stats vector_indexes;
   const storage::Store& store;
   bool strict_durability;

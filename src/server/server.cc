@@ -20,11 +20,7 @@
 #include "base/background_pool.h"
 #include "base/clock.h"
 #include "base/diagnostics.h"
-#include "catalog/auto_split.h"
 #include "catalog/catalog.h"
-#include "catalog/compactor.h"
-#include "catalog/housekeeper.h"
-#include "catalog/index_keeper.h"
 #include "catalog/loss_report.h"
 #include "commitlog/local.h"
 #include "feed/live_map.h"
@@ -32,6 +28,10 @@
 #include "http/listener.h"
 #include "index/advisor.h"
 #include "index/vector/vector_indexes.h"
+#include "maintenance/auto_split.h"
+#include "maintenance/compactor.h"
+#include "maintenance/housekeeper.h"
+#include "maintenance/index_builder.h"
 #include "partition/committer.h"
 #include "partition/partition.h"
 #include "protocol/auth/account_key.h"
@@ -194,15 +194,15 @@ class ServerImpl final : public Server {
                                             config_.shared_throughput_containers_max};
     ORRERY_TRY(catalog_, catalog::Catalog::open(environment_, api::make_rules, limits));
     committer_.start();
-    index_keeper_ = std::make_unique<catalog::IndexKeeper>(environment_, *catalog_);
+    index_keeper_ = std::make_unique<maintenance::IndexKeeper>(environment_, *catalog_);
     catalog_->on_change([this](const Rid& container) { index_keeper_->reconcile(container); });
     index_keeper_->start();
-    auto_split_ = std::make_unique<catalog::AutoSplit>(
-        *catalog_, catalog::AutoSplitOptions{.range_bytes_max = config_.partition_bytes_max});
+    auto_split_ = std::make_unique<maintenance::AutoSplit>(
+        *catalog_, maintenance::AutoSplitOptions{.range_bytes_max = config_.partition_bytes_max});
     auto_split_->start();
-    housekeeper_ = std::make_unique<catalog::Housekeeper>(
+    housekeeper_ = std::make_unique<maintenance::Housekeeper>(
         environment_, *catalog_,
-        catalog::HousekeeperLimits{.history_bytes_max = config_.history_bytes_max});
+        maintenance::HousekeeperLimits{.history_bytes_max = config_.history_bytes_max});
     housekeeper_->on_erased([this](PartitionNumber partition, std::uint64_t count) {
       compactor_.note_erased(partition, count);
     });
@@ -359,10 +359,10 @@ class ServerImpl final : public Server {
   boost::asio::thread_pool topology_{kTopologyThreads};
   partition::Environment environment_;
   std::unique_ptr<catalog::Catalog> catalog_;
-  std::unique_ptr<catalog::IndexKeeper> index_keeper_;
-  std::unique_ptr<catalog::AutoSplit> auto_split_;
-  catalog::Compactor compactor_{*store_};
-  std::unique_ptr<catalog::Housekeeper> housekeeper_;
+  std::unique_ptr<maintenance::IndexKeeper> index_keeper_;
+  std::unique_ptr<maintenance::AutoSplit> auto_split_;
+  maintenance::Compactor compactor_{*store_};
+  std::unique_ptr<maintenance::Housekeeper> housekeeper_;
   const api::Authenticator authenticator_;
   api::PageAhead page_ahead_;
   feed::LiveMaps live_maps_{*store_, blocking_};

@@ -1,4 +1,4 @@
-#include "catalog/compactor.h"
+#include "maintenance/compactor.h"
 
 #include <atomic>
 #include <chrono>
@@ -11,7 +11,7 @@
 #include "storage/keys.h"
 #include "storage/test_store.h"
 
-namespace orrery::catalog {
+namespace orrery::maintenance {
 namespace {
 
 using namespace std::chrono_literals;
@@ -96,4 +96,4 @@ TEST_F(CompactorTest, ItWorksByItselfAndStops) {
 }
 
 }  // namespace
-}  // namespace orrery::catalog
+}  // namespace orrery::maintenance

@@ -19,7 +19,7 @@
 #include "partition/expiry.h"
 #include "partition/partition.h"
 
-namespace orrery::catalog {
+namespace orrery::maintenance {
 
 struct HousekeeperLimits {
   std::uint64_t history_bytes_max = 1ull << 30;  ///< of one partition; beyond, the oldest goes
@@ -42,7 +42,8 @@ struct HousekeeperStats {
 /// those only at what may have something due: ten thousand idle ones cost a round a millisecond.
 class Housekeeper {
  public:
-  Housekeeper(partition::Environment& environment, Catalog& catalog, HousekeeperLimits limits = {});
+  Housekeeper(partition::Environment& environment, catalog::Catalog& catalog,
+              HousekeeperLimits limits = {});
   ~Housekeeper();
 
   /// `tell` hears how much was erased of a partition. It must not block. To be set before start().
@@ -78,15 +79,16 @@ class Housekeeper {
   void run();
   void check_clock();
   void reconcile(Round& round);
-  void look_after(const Container& container, partition::Partition& partition, Round& round);
+  void look_after(const catalog::Container& container, partition::Partition& partition,
+                  Round& round);
   void build_expiry(partition::Partition& partition, Watch& watch, Round& round);
-  void purge(const Container& container, partition::Partition& partition, Watch& watch,
+  void purge(const catalog::Container& container, partition::Partition& partition, Watch& watch,
              Round& round);
-  void trim(const Container& container, partition::Partition& partition, Watch& watch,
+  void trim(const catalog::Container& container, partition::Partition& partition, Watch& watch,
             Round& round);
 
   partition::Environment& environment_;
-  Catalog& catalog_;
+  catalog::Catalog& catalog_;
   const HousekeeperLimits limits_;
   HousekeeperStats stats_;
   std::function<void(PartitionNumber, std::uint64_t)> tell_erased_;
@@ -104,4 +106,4 @@ class Housekeeper {
   std::thread thread_;
 };
 
-}  // namespace orrery::catalog
+}  // namespace orrery::maintenance

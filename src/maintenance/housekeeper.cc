@@ -1,4 +1,4 @@
-#include "catalog/housekeeper.h"
+#include "maintenance/housekeeper.h"
 
 #include <algorithm>
 #include <utility>
@@ -8,8 +8,12 @@
 #include "catalog/keeping.h"
 #include "storage/store.h"
 
-namespace orrery::catalog {
+namespace orrery::maintenance {
 
+using catalog::Catalog;
+using catalog::Container;
+using catalog::ContainerPtr;
+using catalog::Range;
 using Steady = std::chrono::steady_clock;
 
 /// How long a round has been going, and whether something is left to do.
@@ -197,7 +201,7 @@ void Housekeeper::trim(const Container& container, partition::Partition& partiti
     const bool due = !watch.next_trim || *watch.next_trim <= now;
     if (!due && partition.history_bytes() <= limits_.history_bytes_max) return;
     const partition::HistoryTrim trim =
-        trim_of(container.definition.change_feed_policy(), now, limits_.history_bytes_max);
+        catalog::trim_of(container.definition.change_feed_policy(), now, limits_.history_bytes_max);
     // How long what is recorded from now on is kept at least.
     const UnixSeconds shortest =
         now - std::max(trim.tombstones_before, trim.all_before > now ? 0 : trim.all_before);
@@ -216,4 +220,4 @@ void Housekeeper::trim(const Container& container, partition::Partition& partiti
   }
 }
 
-}  // namespace orrery::catalog
+}  // namespace orrery::maintenance

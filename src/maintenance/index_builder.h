@@ -19,7 +19,7 @@
 #include "partition/partition.h"
 #include "protocol/ids.h"
 
-namespace orrery::catalog {
+namespace orrery::maintenance {
 
 struct IndexKeeperLimits {
   /// After each piece of a build it rests as long as that took, so that it has no more than half of
@@ -42,7 +42,8 @@ struct IndexKeeperStats {
 /// Thread-safe. Nothing but run_once() and stop() blocks.
 class IndexKeeper {
  public:
-  IndexKeeper(partition::Environment& environment, Catalog& catalog, IndexKeeperLimits limits = {});
+  IndexKeeper(partition::Environment& environment, catalog::Catalog& catalog,
+              IndexKeeperLimits limits = {});
   ~IndexKeeper();
 
   /// Looks for containers that lack something, and attends to them and to those that somebody names
@@ -87,7 +88,7 @@ class IndexKeeper {
 
   void run();
   bool rest(std::chrono::steady_clock::duration worked);
-  Attended attend(const Container& container, const Wishes& wishes);
+  Attended attend(const catalog::Container& container, const Wishes& wishes);
   Attended build_piece(partition::Partition& partition);
   void see_built(const partition::Partition& partition, DocumentNumber before,
                  std::size_t documents);
@@ -96,7 +97,7 @@ class IndexKeeper {
   std::uint64_t behind(PartitionNumber partition, DocumentNumber up_to) const;
 
   partition::Environment& environment_;
-  Catalog& catalog_;
+  catalog::Catalog& catalog_;
   const IndexKeeperLimits limits_;
   IndexKeeperStats stats_;
 
@@ -111,4 +112,4 @@ class IndexKeeper {
   std::thread thread_;
 };
 
-}  // namespace orrery::catalog
+}  // namespace orrery::maintenance

@@ -1,4 +1,4 @@
-#include "catalog/auto_split.h"
+#include "maintenance/auto_split.h"
 
 #include <algorithm>
 #include <utility>
@@ -7,7 +7,13 @@
 #include "base/diagnostics.h"
 #include "protocol/keys/epk.h"
 
-namespace orrery::catalog {
+namespace orrery::maintenance {
+
+using catalog::Container;
+using catalog::ContainerPtr;
+using catalog::DatabasePtr;
+using catalog::OfferPtr;
+using catalog::Range;
 
 void AutoSplit::start() {
   thread_ = std::thread([this] {
@@ -95,4 +101,4 @@ bool AutoSplit::split_for_size(const Container& container) {
   return false;
 }
 
-}  // namespace orrery::catalog
+}  // namespace orrery::maintenance

@@ -1,10 +1,10 @@
-#include "catalog/compactor.h"
+#include "maintenance/compactor.h"
 
 #include <algorithm>
 
 #include "storage/keys.h"
 
-namespace orrery::catalog {
+namespace orrery::maintenance {
 namespace {
 
 using storage::Family;
@@ -81,4 +81,4 @@ bool Compactor::run_once() {
   return true;
 }
 
-}  // namespace orrery::catalog
+}  // namespace orrery::maintenance

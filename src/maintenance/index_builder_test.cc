@@ -1,4 +1,4 @@
-#include "catalog/index_keeper.h"
+#include "maintenance/index_builder.h"
 
 #include <atomic>
 #include <chrono>
@@ -17,10 +17,14 @@
 #include "partition/test_audit.h"
 #include "partition/test_environment.h"
 
-namespace orrery::catalog {
+namespace orrery::maintenance {
 namespace {
 
 using namespace std::chrono_literals;
+using catalog::Catalog;
+using catalog::ContainerPtr;
+using catalog::Range;
+using catalog::Throughput;
 using partition::eventually;
 using partition::Write;
 using partition::WriteOf;
@@ -355,4 +359,4 @@ TEST_F(IndexKeeperTest, ADeletedContainerIsForgotten) {
 }
 
 }  // namespace
-}  // namespace orrery::catalog
+}  // namespace orrery::maintenance

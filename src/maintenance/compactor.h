@@ -14,7 +14,7 @@
 #include "protocol/ids.h"
 #include "storage/store.h"
 
-namespace orrery::catalog {
+namespace orrery::maintenance {
 
 struct CompactorLimits {
   std::uint64_t erasures_min = 10'000;  ///< of one partition; fewer are not worth it
@@ -64,4 +64,4 @@ class Compactor {
   std::thread thread_;
 };
 
-}  // namespace orrery::catalog
+}  // namespace orrery::maintenance

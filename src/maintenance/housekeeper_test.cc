@@ -1,4 +1,4 @@
-#include "catalog/housekeeper.h"
+#include "maintenance/housekeeper.h"
 
 #include <chrono>
 #include <memory>
@@ -17,10 +17,16 @@
 #include "partition/test_environment.h"
 #include "storage/keys.h"
 
-namespace orrery::catalog {
+namespace orrery::maintenance {
 namespace {
 
 using namespace std::chrono_literals;
+using catalog::Catalog;
+using catalog::ContainerPtr;
+using catalog::keeping_of;
+using catalog::keeps_as_asked;
+using catalog::needs_upkeep;
+using catalog::trim_of;
 using partition::FaultyCommitLog;
 using partition::WriteOf;
 using storage::Keeping;
@@ -503,4 +509,4 @@ TEST_F(HousekeeperTest, OneRoundIsBoundedAndTheNextGoesOnWithTheRest) {
 }
 
 }  // namespace
-}  // namespace orrery::catalog
+}  // namespace orrery::maintenance

@@ -1,4 +1,4 @@
-#include "catalog/index_keeper.h"
+#include "maintenance/index_builder.h"
 
 #include <algorithm>
 #include <memory>
@@ -10,8 +10,13 @@
 #include "storage/records.h"
 #include "storage/store.h"
 
-namespace orrery::catalog {
+namespace orrery::maintenance {
 
+using catalog::Catalog;
+using catalog::Container;
+using catalog::ContainerPtr;
+using catalog::DatabasePtr;
+using catalog::Range;
 using partition::IndexChange;
 using storage::IndexRecord;
 using storage::IndexRecords;
@@ -346,4 +351,4 @@ int IndexKeeper::progress(const Rid& rid) const {
                         : static_cast<int>(std::min<std::uint64_t>(99, indexed * 100 / documents));
 }
 
-}  // namespace orrery::catalog
+}  // namespace orrery::maintenance

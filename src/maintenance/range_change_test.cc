@@ -16,16 +16,22 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "catalog/auto_split.h"
 #include "catalog/catalog.h"
+#include "maintenance/auto_split.h"
 #include "partition/test_audit.h"
 #include "partition/test_environment.h"
 #include "storage/keys.h"
 
-namespace orrery::catalog {
+namespace orrery::maintenance {
 namespace {
 
 using namespace std::chrono_literals;
+using catalog::Catalog;
+using catalog::ContainerPtr;
+using catalog::DatabasePtr;
+using catalog::garbage_key;
+using catalog::Range;
+using catalog::Throughput;
 using partition::audit;
 using partition::eventually;
 using partition::Write;
@@ -599,4 +605,4 @@ TEST_F(SplitTest, AutomaticSplitsRunByThemselves) {
 }
 
 }  // namespace
-}  // namespace orrery::catalog
+}  // namespace orrery::maintenance

@@ -12,7 +12,7 @@
 #include "catalog/catalog.h"
 #include "protocol/ids.h"
 
-namespace orrery::catalog {
+namespace orrery::maintenance {
 
 struct AutoSplitOptions {
   std::uint64_t range_bytes_max = 50ull << 30;  ///< of the texts of its documents
@@ -22,7 +22,8 @@ struct AutoSplitOptions {
 /// Looks around on a thread of its own.
 class AutoSplit {
  public:
-  AutoSplit(Catalog& catalog, AutoSplitOptions options) : catalog_(catalog), options_(options) {}
+  AutoSplit(catalog::Catalog& catalog, AutoSplitOptions options)
+      : catalog_(catalog), options_(options) {}
   ~AutoSplit() { stop(); }
 
   void start();
@@ -35,10 +36,11 @@ class AutoSplit {
  private:
   bool split_for_throughput();
   bool split_for_size();
-  bool split_for_size(const Container& container);
-  bool split(const Container& container, const Range& range, std::string_view why);
+  bool split_for_size(const catalog::Container& container);
+  bool split(const catalog::Container& container, const catalog::Range& range,
+             std::string_view why);
 
-  Catalog& catalog_;
+  catalog::Catalog& catalog_;
   const AutoSplitOptions options_;
   /// Ranges of which a split took next to nothing away, as when one key has most of the documents:
   /// how large they must become before another is tried.
@@ -50,4 +52,4 @@ class AutoSplit {
   std::thread thread_;
 };
 
-}  // namespace orrery::catalog
+}  // namespace orrery::maintenance
