@@ -32,7 +32,7 @@ void add_headers(http::Response& response, const Services& services,
   response.add(headers::kAltContentPath.text, percent_encode_path("dbs/" + container.database_id));
   response.add(headers::kContentPath.text, container.rid.database_rid().text());
   const int progress =
-      services.index_keeper == nullptr ? 100 : services.index_keeper->progress(container.rid);
+      services.index_builder == nullptr ? 100 : services.index_builder->progress(container.rid);
   response.add(headers::kIndexTransformationProgress.text, static_cast<std::uint64_t>(progress));
   if (container.definition.lazily_indexed()) {
     response.add(headers::kLazyIndexingProgress.text, "100");

@@ -270,7 +270,7 @@ index::Advisor::Observation observation_of(const Context& context, const QueryJo
 
 void follow(const Services& services, const QueryJob& job, const index::Advisor::Advice& advice) {
   if (advice.build.empty()) return;
-  services.index_keeper->want(job.container->rid, texts_of(advice.build), advice.drop);
+  services.index_builder->request(job.container->rid, texts_of(advice.build), advice.drop);
   for (const std::string& dropped : advice.drop) {
     diagnostics::info("{}: the automatic index {} makes room for {}",
                       job.container->alt_content_path, dropped, advice.build.front().text());
@@ -280,7 +280,7 @@ void follow(const Services& services, const QueryJob& job, const index::Advisor:
 /// Tells the advisor what a query has read: a measure of which indexes are worth building.
 void advise(const Services& services, const Context& context, const QueryJob& job,
             const QueryPage& page) {
-  if (services.index_advisor == nullptr || services.index_keeper == nullptr) return;
+  if (services.index_advisor == nullptr || services.index_builder == nullptr) return;
   auto missing = index_state(job).missing;
   if (missing.empty()) return;
   auto observation = observation_of(context, job, std::move(missing));
@@ -318,7 +318,7 @@ Result<> ask_for_indexes(const Services& services, const Context& context, const
   auto missing = index_state(job).missing;
   if (missing.empty()) return {};
   if (services.index_advisor == nullptr) {
-    services.index_keeper->want(job.container->rid, texts_of(missing));
+    services.index_builder->request(job.container->rid, texts_of(missing));
     return {};
   }
   const std::size_t wanted = missing.size();
@@ -345,7 +345,7 @@ Result<> ask_for_indexes(const Services& services, const Context& context, const
 Async<> wait_for_indexes(const Services& services, const Context& context, const QueryJob& job,
                          const Cancellation& cancellation) {
   const auto helpful = helpful_indexes(job.access, job.container->definition);
-  if (helpful.empty() || services.index_keeper == nullptr) co_return Result<>();
+  if (helpful.empty() || services.index_builder == nullptr) co_return Result<>();
   asio::steady_timer timer(co_await asio::this_coro::executor);
   const auto deadline = Clock::now() + kIndexWaitMax;
   while (!index_state(job).is_ready()) {

@@ -47,7 +47,7 @@ struct Services {
   std::function<std::string()> metrics;
 
   /// Builds indexes; null where nobody does, as in tests.
-  maintenance::IndexKeeper* index_keeper = nullptr;
+  maintenance::IndexBuilder* index_builder = nullptr;
   /// Says which are worth it. Null: nobody does.
   index::Advisor* index_advisor = nullptr;
   /// Null: a query that needs to see everything takes as long as it does.

@@ -139,7 +139,7 @@ void Catalog::reclaim(PartitionNumber partition) {
   if (!is_large) return;
   // Nothing else may ever be written near it, and then nothing would compact it.
   for (const Family family : kDocumentFamilies) {
-    store.gather(family, from, to, gives_up_reclaiming_);
+    store.compact(family, from, to, gives_up_reclaiming_);
   }
 }
 

@@ -74,8 +74,8 @@ bool Compactor::run_once() {
   if (!partition) return false;
   for (const Family family : kDocumentFamilies) {
     if (is_cancelled_) return false;
-    store_.gather(family, storage::partition_prefix(*partition), storage::partition_end(*partition),
-                  is_cancelled_);
+    store_.compact(family, storage::partition_prefix(*partition),
+                   storage::partition_end(*partition), is_cancelled_);
   }
   compactions_.fetch_add(1, std::memory_order_relaxed);
   return true;

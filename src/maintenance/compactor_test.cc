@@ -37,8 +37,8 @@ class CompactorTest : public testing::Test {
     }
     ASSERT_TRUE(storage::commit(*store, batch));
     std::atomic<bool> never = false;
-    store->gather(Family::Log, storage::partition_prefix(partition),
-                  storage::partition_end(partition), never);
+    store->compact(Family::Log, storage::partition_prefix(partition),
+                   storage::partition_end(partition), never);
   }
   void erase(PartitionNumber partition) {
     Batch batch;

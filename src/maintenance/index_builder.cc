@@ -24,8 +24,8 @@ using Steady = std::chrono::steady_clock;
 
 namespace {
 
-/// Of so many documents an index is written in many pieces: those who read it pay for each of them.
-constexpr std::uint64_t kGatheredDocumentsMin = 100'000;
+/// The entries of an index over so many documents lie in many tables, and reads of it pay for each.
+constexpr std::uint64_t kCompactedDocumentsMin = 100'000;
 
 /// How far the index has come that has come least far; nothing when all are complete.
 std::optional<DocumentNumber> least_built(const IndexRecords& indexes) {
@@ -43,9 +43,10 @@ bool is_allowed(const Container& container, const std::string& spec) {
   return parsed && container.definition.allows(*parsed);
 }
 
-/// What the container ought to have, what matters most first, each once.
-std::vector<std::string> wanted_of(const Container& container, const std::set<std::string>& besides,
-                                   const std::set<std::string>& unwanted) {
+/// The indexes that the container ought to have, most important first, each once.
+std::vector<std::string> target_indexes(const Container& container,
+                                        const std::set<std::string>& besides,
+                                        const std::set<std::string>& unwanted) {
   std::vector<std::string> wanted;
   const auto add = [&](std::string spec) {
     if (std::ranges::find(wanted, spec) == wanted.end()) wanted.push_back(std::move(spec));
@@ -90,7 +91,7 @@ bool is_empty(const IndexChange& change) { return change.add.empty() && change.d
 
 /// Whether a range lacks something, or has what it may not.
 bool needs_change(const Container& container) {
-  const auto wanted = wanted_of(container, {}, {});
+  const auto wanted = target_indexes(container, {}, {});
   return std::ranges::any_of(container.ranges.all(), [&](const Range& range) {
     return !is_empty(change_for(range.partition->indexes(), wanted));
   });
@@ -98,13 +99,13 @@ bool needs_change(const Container& container) {
 
 }  // namespace
 
-IndexKeeper::IndexKeeper(partition::Environment& environment, Catalog& catalog,
-                         IndexKeeperLimits limits)
+IndexBuilder::IndexBuilder(partition::Environment& environment, Catalog& catalog,
+                           IndexBuilderLimits limits)
     : environment_(environment), catalog_(catalog), limits_(limits) {}
 
-IndexKeeper::~IndexKeeper() { stop(); }
+IndexBuilder::~IndexBuilder() { stop(); }
 
-void IndexKeeper::start() {
+void IndexBuilder::start() {
   for (const DatabasePtr& database : catalog_.databases({}, SIZE_MAX)) {
     for (const ContainerPtr& container : catalog_.containers(database->rid, {}, SIZE_MAX)) {
       const bool is_building = std::ranges::any_of(container->ranges.all(), [](const Range& range) {
@@ -116,7 +117,7 @@ void IndexKeeper::start() {
   thread_ = std::thread([this] { run(); });
 }
 
-void IndexKeeper::stop() {
+void IndexBuilder::stop() {
   {
     std::lock_guard lock(mutex_);
     stopping_ = true;
@@ -125,8 +126,8 @@ void IndexKeeper::stop() {
   if (thread_.joinable()) thread_.join();
 }
 
-void IndexKeeper::want(const Rid& rid, const std::vector<std::string>& specs,
-                       const std::vector<std::string>& unwanted) {
+void IndexBuilder::request(const Rid& rid, const std::vector<std::string>& specs,
+                           const std::vector<std::string>& unwanted) {
   const auto container = catalog_.container(rid);
   if (!container) return;
   Specs wanted;
@@ -146,21 +147,21 @@ void IndexKeeper::want(const Rid& rid, const std::vector<std::string>& specs,
   if (!lacks_some) return;
   {
     std::lock_guard lock(mutex_);
-    Wishes& waiting = waiting_[rid];
+    Request& waiting = waiting_[rid];
     for (const std::string& spec : wanted) {
-      if (waiting.wanted.size() < storage::kIndexesMax) waiting.wanted.insert(spec);
-      waiting.unwanted.erase(spec);
+      if (waiting.add.size() < storage::kIndexesMax) waiting.add.insert(spec);
+      waiting.drop.erase(spec);
     }
     for (const std::string& spec : unwanted) {
-      if (waiting.unwanted.size() < storage::kIndexesMax && !wanted.contains(spec)) {
-        waiting.unwanted.insert(spec);
+      if (waiting.drop.size() < storage::kIndexesMax && !wanted.contains(spec)) {
+        waiting.drop.insert(spec);
       }
     }
   }
   wake_.notify_all();
 }
 
-void IndexKeeper::reconcile(const Rid& container) {
+void IndexBuilder::reconcile(const Rid& container) {
   {
     std::lock_guard lock(mutex_);
     waiting_[container];
@@ -170,7 +171,7 @@ void IndexKeeper::reconcile(const Rid& container) {
 
 // ── working ──────────────────────────────────────────────────────────────────────────────────────
 
-void IndexKeeper::run() {
+void IndexBuilder::run() {
   std::unique_lock lock(mutex_);
   for (;;) {
     wake_.wait(lock, [this] { return stopping_ || !waiting_.empty(); });
@@ -184,7 +185,7 @@ void IndexKeeper::run() {
   }
 }
 
-bool IndexKeeper::rest(Steady::duration worked) {
+bool IndexBuilder::rest(Steady::duration worked) {
   const Steady::duration longest = limits_.rest_max;
   const bool gives_way = environment_.committer.is_contended() || environment_.store.is_behind();
   const auto pause = gives_way ? longest : std::min(worked, longest);
@@ -193,37 +194,37 @@ bool IndexKeeper::rest(Steady::duration worked) {
   return !stopping_;
 }
 
-IndexKeeper::Outcome IndexKeeper::run_once() {
+IndexBuilder::Outcome IndexBuilder::run_once() {
   Rid rid;
-  Wishes wishes;
+  Request request;
   {
     std::lock_guard lock(mutex_);
     if (waiting_.empty()) return Outcome::Idle;
-    // One after the other, so that a long build keeps nobody else waiting.
+    // Round robin, so that a long build does not starve other containers.
     auto next = waiting_.upper_bound(last_);
     if (next == waiting_.end()) next = waiting_.begin();
     rid = last_ = next->first;
-    wishes = std::move(next->second);
+    request = std::move(next->second);
     waiting_.erase(next);
-    attending_ = rid;
+    current_ = rid;
   }
   const auto container = catalog_.container(rid);
-  const Attended attended = container ? attend(*container, wishes) : Attended::Done;
+  const Progress progress = container ? process(*container, request) : Progress::Done;
   std::lock_guard lock(mutex_);
-  attending_.reset();
-  if (attended != Attended::Done) {
-    Wishes& waiting = waiting_[rid];
-    // A wish that came meanwhile is newer.
-    for (const std::string& spec : wishes.unwanted) {
-      if (!waiting.wanted.contains(spec)) waiting.unwanted.insert(spec);
+  current_.reset();
+  if (progress != Progress::Done) {
+    Request& waiting = waiting_[rid];
+    // A request that came meanwhile is newer.
+    for (const std::string& spec : request.drop) {
+      if (!waiting.add.contains(spec)) waiting.drop.insert(spec);
     }
-    waiting.wanted.merge(wishes.wanted);
+    waiting.add.merge(request.add);
   }
-  return attended == Attended::Refused ? Outcome::Refused : Outcome::Worked;
+  return progress == Progress::Refused ? Outcome::Refused : Outcome::Worked;
 }
 
-IndexKeeper::Attended IndexKeeper::attend(const Container& container, const Wishes& wishes) {
-  const auto wanted = wanted_of(container, wishes.wanted, wishes.unwanted);
+IndexBuilder::Progress IndexBuilder::process(const Container& container, const Request& request) {
+  const auto wanted = target_indexes(container, request.add, request.drop);
   for (const Range& range : container.ranges.all()) {
     IndexChange change = change_for(range.partition->indexes(), wanted);
     if (is_empty(change)) continue;
@@ -233,61 +234,62 @@ IndexKeeper::Attended IndexKeeper::attend(const Container& container, const Wish
     if (!changed) {
       switch (changed.error().code()) {
         case ErrorCode::RangeGone:
-          return Attended::More;  // With the ranges that took its place.
+          return Progress::More;  // With the ranges that took its place.
         case ErrorCode::OwnerNotFound:
-          return Attended::Done;  // It is being deleted.
+          return Progress::Done;  // It is being deleted.
         default:
           diagnostics::debug("{}: an index waits: {}", container.alt_content_path,
                              changed.error().message());
-          return Attended::Refused;
+          return Progress::Refused;
       }
     }
     stats_.added_indexes.fetch_add(added, std::memory_order_relaxed);
     stats_.dropped_indexes.fetch_add(dropped, std::memory_order_relaxed);
   }
-  Attended all = Attended::Done;
+  Progress all = Progress::Done;
   for (const Range& range : container.ranges.all()) {
     if (!least_built(range.partition->indexes())) continue;
     const auto begin = Steady::now();
-    const Attended one = build_piece(*range.partition);
-    if (one == Attended::Refused) return one;
-    if (one == Attended::More) all = Attended::More;
-    if (!rest(Steady::now() - begin)) return Attended::More;
+    const Progress one = build_piece(*range.partition);
+    if (one == Progress::Refused) return one;
+    if (one == Progress::More) all = Progress::More;
+    if (!rest(Steady::now() - begin)) return Progress::More;
   }
   return all;
 }
 
-IndexKeeper::Attended IndexKeeper::build_piece(partition::Partition& partition) {
+IndexBuilder::Progress IndexBuilder::build_piece(partition::Partition& partition) {
   const IndexRecords indexes = partition.indexes();
   const DocumentNumber before = least_built(indexes).value_or(DocumentNumber{});
   const auto step = partition.submit_and_wait({.work = partition::IndexBuildStep{}});
   if (!step) {
     const auto code = step.error().code();
-    if (code == ErrorCode::OwnerNotFound) return Attended::Done;
-    return code == ErrorCode::RangeGone ? Attended::More : Attended::Refused;
+    if (code == ErrorCode::OwnerNotFound) return Progress::Done;
+    return code == ErrorCode::RangeGone ? Progress::More : Progress::Refused;
   }
   stats_.indexed_documents.fetch_add(step->tidied, std::memory_order_relaxed);
-  see_built(partition, before, step->tidied);
-  if (step->more) return Attended::More;
-  gather(partition, indexes);
-  return Attended::Done;
+  record_built(partition, before, step->tidied);
+  if (step->more) return Progress::More;
+  compact_built(partition, indexes);
+  return Progress::Done;
 }
 
-/// Once they are all complete: those that were not before.
-void IndexKeeper::gather(const partition::Partition& partition, const IndexRecords& before) {
-  if (partition.documents() < kGatheredDocumentsMin) return;
+/// Compacts the entries of the indexes that have just been completed.
+void IndexBuilder::compact_built(const partition::Partition& partition,
+                                 const IndexRecords& before) {
+  if (partition.documents() < kCompactedDocumentsMin) return;
   for (const IndexRecord& index : *before) {
     if (index.is_complete()) continue;
-    environment_.store.gather(storage::Family::Terms,
-                              storage::terms_prefix(partition.number(), index.id),
-                              storage::terms_end(partition.number(), index.id), stopping_);
+    environment_.store.compact(storage::Family::Terms,
+                               storage::terms_prefix(partition.number(), index.id),
+                               storage::terms_end(partition.number(), index.id), stopping_);
   }
 }
 
 // ── telling how far it is ────────────────────────────────────────────────────────────────────────
 
-void IndexKeeper::see_built(const partition::Partition& partition, DocumentNumber before,
-                            std::size_t documents) {
+void IndexBuilder::record_built(const partition::Partition& partition, DocumentNumber before,
+                                std::size_t documents) {
   const std::uint32_t number = partition.number().value;
   const auto reached = least_built(partition.indexes());
   std::unique_lock lock(mutex_);
@@ -308,8 +310,8 @@ void IndexKeeper::see_built(const partition::Partition& partition, DocumentNumbe
   if (counted) built_[number] = {*reached, *counted};
 }
 
-std::optional<std::uint64_t> IndexKeeper::count_up_to(PartitionNumber partition,
-                                                      DocumentNumber number) const {
+std::optional<std::uint64_t> IndexBuilder::count_up_to(PartitionNumber partition,
+                                                       DocumentNumber number) const {
   const auto snapshot = environment_.store.snapshot();
   if (!snapshot) return {};
   std::uint64_t count = 0;
@@ -320,19 +322,19 @@ std::optional<std::uint64_t> IndexKeeper::count_up_to(PartitionNumber partition,
   return count;
 }
 
-std::uint64_t IndexKeeper::behind(PartitionNumber partition, DocumentNumber up_to) const {
+std::uint64_t IndexBuilder::behind(PartitionNumber partition, DocumentNumber up_to) const {
   std::lock_guard lock(mutex_);
   const auto known = built_.find(partition.value);
   return known != built_.end() && known->second.up_to <= up_to ? known->second.documents : 0;
 }
 
-int IndexKeeper::progress(const Rid& rid) const {
+int IndexBuilder::progress(const Rid& rid) const {
   const auto container = catalog_.container(rid);
   if (!container) return 100;
   bool waits = false;
   {
     std::lock_guard lock(mutex_);
-    waits = attending_ == rid || waiting_.contains(rid);
+    waits = current_ == rid || waiting_.contains(rid);
   }
   if (waits && needs_change(*container)) return 0;
   std::uint64_t documents = 0;
@@ -346,7 +348,7 @@ int IndexKeeper::progress(const Rid& rid) const {
     indexed += built ? std::min(here, behind(range.partition->number(), *built)) : here;
   }
   if (!is_building) return 100;
-  // What is being built is not done, however little is missing.
+  // A build under way is not done, however little is missing.
   return documents == 0 ? 99
                         : static_cast<int>(std::min<std::uint64_t>(99, indexed * 100 / documents));
 }

@@ -33,7 +33,7 @@ using testing::ElementsAre;
 using testing::SizeIs;
 
 using Fault = partition::FaultyCommitLog::Fault;
-using Outcome = IndexKeeper::Outcome;
+using Outcome = IndexBuilder::Outcome;
 
 ContainerDefinition definition(const std::string& policy) {
   return ContainerDefinition::create(
@@ -44,10 +44,10 @@ ContainerDefinition definition(const std::string& policy) {
       .value();
 }
 
-class IndexKeeperTest : public testing::Test {
+class IndexBuilderTest : public testing::Test {
  protected:
-  IndexKeeperTest() { open(); }
-  ~IndexKeeperTest() override {
+  IndexBuilderTest() { open(); }
+  ~IndexBuilderTest() override {
     for (const Range& range : container()->ranges.all()) {
       partition::audit(home.store(), range.partition->number());
     }
@@ -60,16 +60,16 @@ class IndexKeeperTest : public testing::Test {
     ASSERT_TRUE(opened) << opened.error().message();
     catalog = std::move(*opened);
     home.committer().start();
-    keeper.emplace(home.environment(), *catalog,
-                   IndexKeeperLimits{.rest_max = 0ms, .retry_interval = 1ms});
-    catalog->on_change([this](const Rid& changed) { keeper->reconcile(changed); });
+    builder.emplace(home.environment(), *catalog,
+                    IndexBuilderLimits{.rest_max = 0ms, .retry_interval = 1ms});
+    catalog->on_change([this](const Rid& changed) { builder->reconcile(changed); });
   }
   void close() {
     home.log().release();
-    keeper->stop();
+    builder->stop();
     catalog->stop();
     home.committer().stop();
-    keeper.reset();
+    builder.reset();
     catalog.reset();
     home.close();
   }
@@ -128,11 +128,11 @@ class IndexKeeperTest : public testing::Test {
     return found;
   }
   void work() {
-    while (keeper->run_once() != Outcome::Idle) {
+    while (builder->run_once() != Outcome::Idle) {
     }
   }
-  void want(std::vector<std::string> specs) { keeper->want(container()->rid, specs); }
-  int progress() { return keeper->progress(container()->rid); }
+  void request(std::vector<std::string> specs) { builder->request(container()->rid, specs); }
+  int progress() { return builder->progress(container()->rid); }
   std::size_t entries() {
     std::size_t count = 0;
     for (const Range& range : container()->ranges.all()) {
@@ -143,55 +143,55 @@ class IndexKeeperTest : public testing::Test {
 
   partition::TestEnvironment home;
   std::unique_ptr<Catalog> catalog;
-  std::optional<IndexKeeper> keeper;
+  std::optional<IndexBuilder> builder;
   int documents_made = 0;
 };
 
-TEST_F(IndexKeeperTest, WhatIsWantedIsAddedToAllRangesAndBuilt) {
+TEST_F(IndexBuilderTest, WhatIsWantedIsAddedToAllRangesAndBuilt) {
   make_container("{}", 12'000);
   ASSERT_THAT(container()->ranges.all(), SizeIs(2));
   fill(20);
-  want({"/a", "/b/[]", "/a"});
+  request({"/a", "/b/[]", "/a"});
   work();
   EXPECT_THAT(indexes(), ElementsAre("/a /b/[]", "/a /b/[]"));
   EXPECT_EQ(entries(), 60u);
   EXPECT_EQ(progress(), 100);
-  EXPECT_EQ(keeper->stats().added_indexes, 4u);
-  EXPECT_EQ(keeper->stats().indexed_documents, 20u);
+  EXPECT_EQ(builder->stats().added_indexes, 4u);
+  EXPECT_EQ(builder->stats().indexed_documents, 20u);
 }
 
-TEST_F(IndexKeeperTest, WhatIsThereOrMayNotBeThereIsNoWork) {
+TEST_F(IndexBuilderTest, WhatIsThereOrMayNotBeThereIsNoWork) {
   make_container(R"({"includedPaths":[{"path":"/*"}],"excludedPaths":[{"path":"/secret/*"}]})");
-  want({"/a"});
+  request({"/a"});
   work();
-  want({"/a"});
-  want({"/secret", "/secret/[]", "/a ASC,/b ASC", "nonsense", "/" + std::string(2000, 'x')});
-  EXPECT_EQ(keeper->run_once(), Outcome::Idle);
-  keeper->want(Rid::container({9, 9, 9, 9}, {0x89, 9, 9, 9}), {"/a"});
-  EXPECT_EQ(keeper->run_once(), Outcome::Idle);
+  request({"/a"});
+  request({"/secret", "/secret/[]", "/a ASC,/b ASC", "nonsense", "/" + std::string(2000, 'x')});
+  EXPECT_EQ(builder->run_once(), Outcome::Idle);
+  builder->request(Rid::container({9, 9, 9, 9}, {0x89, 9, 9, 9}), {"/a"});
+  EXPECT_EQ(builder->run_once(), Outcome::Idle);
   EXPECT_THAT(indexes(), ElementsAre("/a"));
 }
 
-TEST_F(IndexKeeperTest, NoMoreThanARangeHasRoomFor) {
+TEST_F(IndexBuilderTest, NoMoreThanARangeHasRoomFor) {
   make_container(R"({"includedPaths":[{"path":"/*"},{"path":"/named/?"}]})");
   std::vector<std::string> many;
   for (int i = 0; i < 100; ++i) many.push_back(fmt::format("/a{}", i));
-  want(many);
+  request(many);
   work();
   EXPECT_EQ(container()->ranges.all()[0].partition->indexes()->size(), storage::kIndexesMax);
-  want({"/b"});
-  EXPECT_EQ(keeper->run_once(), Outcome::Idle) << "there is no room for it";
+  request({"/b"});
+  EXPECT_EQ(builder->run_once(), Outcome::Idle) << "there is no room for it";
   EXPECT_EQ(progress(), 100);
 }
 
-TEST_F(IndexKeeperTest, WhatIsUnwantedMakesRoomUnlessThePolicyNamesIt) {
+TEST_F(IndexBuilderTest, WhatIsUnwantedMakesRoomUnlessThePolicyNamesIt) {
   make_container(R"({"includedPaths":[{"path":"/*"},{"path":"/named/?"}]})", 12'000);
   fill(10);
   std::vector<std::string> many;
   for (int i = 0; i < 100; ++i) many.push_back(fmt::format("/a{}", i));
-  want(many);
+  request(many);
   work();
-  keeper->want(container()->rid, {"/b/[]"}, {"/a0", "/named", "/b/[]"});
+  builder->request(container()->rid, {"/b/[]"}, {"/a0", "/named", "/b/[]"});
   work();
   for (const std::string& each : indexes()) {
     EXPECT_THAT(each, testing::Not(testing::HasSubstr("/a0 ")));
@@ -201,7 +201,7 @@ TEST_F(IndexKeeperTest, WhatIsUnwantedMakesRoomUnlessThePolicyNamesIt) {
   EXPECT_EQ(container()->ranges.all()[0].partition->indexes()->size(), storage::kIndexesMax);
 }
 
-TEST_F(IndexKeeperTest, ANewContainerHasTheIndexesThatItsPolicyNames) {
+TEST_F(IndexBuilderTest, ANewContainerHasTheIndexesThatItsPolicyNames) {
   make_container(R"({"includedPaths":[{"path":"/*"},{"path":"/a/?"}],
                      "compositeIndexes":[[{"path":"/a"},{"path":"/b","order":"descending"}]]})");
   EXPECT_THAT(indexes(), ElementsAre("/a ASC,/b DESC /a"));
@@ -210,10 +210,10 @@ TEST_F(IndexKeeperTest, ANewContainerHasTheIndexesThatItsPolicyNames) {
   EXPECT_EQ(progress(), 100);
 }
 
-TEST_F(IndexKeeperTest, AChangeOfThePolicyAddsAndDrops) {
+TEST_F(IndexBuilderTest, AChangeOfThePolicyAddsAndDrops) {
   make_container(R"({"includedPaths":[{"path":"/*"},{"path":"/a/?"}]})", 12'000);
   fill(10);
-  want({"/b/[]"});
+  request({"/b/[]"});
   work();
   EXPECT_THAT(indexes(), Each("/a /b/[]"));
   replace_policy(R"({"includedPaths":[{"path":"/c/?"},{"path":"/b/*"}],
@@ -222,7 +222,7 @@ TEST_F(IndexKeeperTest, AChangeOfThePolicyAddsAndDrops) {
   work();
   EXPECT_THAT(indexes(), Each("/b/[] /c"));
   EXPECT_EQ(progress(), 100);
-  EXPECT_EQ(keeper->stats().dropped_indexes, 2u);
+  EXPECT_EQ(builder->stats().dropped_indexes, 2u);
   EXPECT_EQ(entries(), 30u);
   replace_policy(R"({"indexingMode":"none"})");
   work();
@@ -230,11 +230,11 @@ TEST_F(IndexKeeperTest, AChangeOfThePolicyAddsAndDrops) {
   EXPECT_EQ(entries(), 0u);
 }
 
-TEST_F(IndexKeeperTest, RangesThatCameOfASplitOrMergeAreBuiltOn) {
+TEST_F(IndexBuilderTest, RangesThatCameOfASplitOrMergeAreBuiltOn) {
   make_container();
   fill(30, 100'000);
-  want({"/a"});
-  ASSERT_EQ(keeper->run_once(), Outcome::Worked);
+  request({"/a"});
+  ASSERT_EQ(builder->run_once(), Outcome::Worked);
   ASSERT_THAT(indexes(), ElementsAre("/a(building)"));
   ASSERT_TRUE(catalog->split_range(container()->rid, RangeId{0}));
   EXPECT_THAT(indexes(), ElementsAre("/a(building)", "/a(building)"));
@@ -252,62 +252,62 @@ TEST_F(IndexKeeperTest, RangesThatCameOfASplitOrMergeAreBuiltOn) {
   EXPECT_EQ(entries(), 60u);
 }
 
-TEST_F(IndexKeeperTest, ARangeGetsWhatItsSiblingsHave) {
+TEST_F(IndexBuilderTest, ARangeGetsWhatItsSiblingsHave) {
   make_container("{}", 12'000);
   fill(10);
   partition::Transaction add{.work = partition::IndexChange{{"/a"}, {}}};
   ASSERT_TRUE(container()->ranges.all()[1].partition->submit_and_wait(std::move(add)));
-  keeper->reconcile(container()->rid);
+  builder->reconcile(container()->rid);
   work();
   EXPECT_THAT(indexes(), ElementsAre("/a", "/a"));
 }
 
-TEST_F(IndexKeeperTest, ABuildGoesOnAfterARestart) {
+TEST_F(IndexBuilderTest, ABuildGoesOnAfterARestart) {
   make_container();
   fill(40, 100'000);
-  want({"/a"});
-  ASSERT_EQ(keeper->run_once(), Outcome::Worked);
+  request({"/a"});
+  ASSERT_EQ(builder->run_once(), Outcome::Worked);
   ASSERT_THAT(indexes(), ElementsAre("/a(building)"));
   const int before = progress();
   EXPECT_GT(before, 0);
   EXPECT_LT(before, 100);
   reopen();
-  keeper->start();
+  builder->start();
   EXPECT_TRUE(eventually([&] { return progress() == 100; }));
   EXPECT_THAT(indexes(), ElementsAre("/a"));
-  EXPECT_LT(keeper->stats().indexed_documents, 40u) << "what was built is not built again";
+  EXPECT_LT(builder->stats().indexed_documents, 40u) << "what was built is not built again";
 }
 
-TEST_F(IndexKeeperTest, AfterARestartWhatWasBuiltBeforeCounts) {
+TEST_F(IndexBuilderTest, AfterARestartWhatWasBuiltBeforeCounts) {
   make_container();
   fill(60, 100'000);
-  want({"/a"});
-  for (int i = 0; i < 3; ++i) ASSERT_EQ(keeper->run_once(), Outcome::Worked);
+  request({"/a"});
+  for (int i = 0; i < 3; ++i) ASSERT_EQ(builder->run_once(), Outcome::Worked);
   const int before = progress();
   reopen();
-  keeper->reconcile(container()->rid);
-  ASSERT_EQ(keeper->run_once(), Outcome::Worked);
+  builder->reconcile(container()->rid);
+  ASSERT_EQ(builder->run_once(), Outcome::Worked);
   EXPECT_GT(progress(), before);
 }
 
-TEST_F(IndexKeeperTest, WhatACrashCutShortIsSeenAtTheStart) {
+TEST_F(IndexBuilderTest, WhatACrashCutShortIsSeenAtTheStart) {
   make_container("{}", 12'000);
   fill(5);
   partition::Transaction add{.work = partition::IndexChange{{"/a"}, {}}};
   ASSERT_TRUE(container()->ranges.all()[0].partition->submit_and_wait(std::move(add)));
-  // The catalog has it, and nobody has told the keeper.
+  // The catalog has it, and nobody has told the builder.
   catalog->on_change([](const Rid&) {});
   replace_policy(R"({"includedPaths":[{"path":"/*"},{"path":"/b/?"}]})");
   reopen();
-  keeper->start();
+  builder->start();
   EXPECT_TRUE(eventually([&] { return indexes() == std::vector<std::string>{"/a /b", "/b /a"}; }));
   EXPECT_TRUE(eventually([&] { return progress() == 100; }));
 }
 
-TEST_F(IndexKeeperTest, WritersGoOnMeanwhile) {
+TEST_F(IndexBuilderTest, WritersGoOnMeanwhile) {
   make_container();
   fill(60, 50'000);
-  keeper->start();
+  builder->start();
   std::atomic<bool> stopping{false};
   std::thread writer([&] {
     for (int i = 0; !stopping; ++i) {
@@ -321,39 +321,39 @@ TEST_F(IndexKeeperTest, WritersGoOnMeanwhile) {
     }
   });
   for (int round = 0; round < 3; ++round) {
-    want({"/a", "/b/[]", "/p"});
+    request({"/a", "/b/[]", "/p"});
     EXPECT_TRUE(eventually([&] { return indexes() == std::vector<std::string>{"/a /b/[] /p"}; }));
     replace_policy(R"({"indexingMode":"none"})");
     EXPECT_TRUE(eventually([&] { return indexes() == std::vector<std::string>{""}; }));
     replace_policy("{}");
   }
-  want({"/a", "/b/[]", "/p"});
+  request({"/a", "/b/[]", "/p"});
   EXPECT_TRUE(eventually([&] { return indexes() == std::vector<std::string>{"/a /b/[] /p"}; }));
   stopping = true;
   writer.join();
 }
 
-TEST_F(IndexKeeperTest, ADiskThatRefusesHoldsItUpAndNoMore) {
+TEST_F(IndexBuilderTest, ADiskThatRefusesHoldsItUpAndNoMore) {
   make_container();
   fill(40, 100'000);
-  keeper->start();
+  builder->start();
   home.log().fail_next(Fault::BeforeWriting, false);
-  want({"/a"});
+  request({"/a"});
   EXPECT_TRUE(eventually([&] { return !home.committer().accepts(); }));
   home.log().make_recoverable();
   EXPECT_TRUE(eventually([&] { return indexes() == std::vector<std::string>{"/a"}; }));
   EXPECT_EQ(entries(), 40u);
 }
 
-TEST_F(IndexKeeperTest, ADeletedContainerIsForgotten) {
+TEST_F(IndexBuilderTest, ADeletedContainerIsForgotten) {
   make_container();
   fill(3);
   const Rid rid = container()->rid;
-  want({"/a"});
+  request({"/a"});
   ASSERT_TRUE(catalog->delete_container(rid, {}));
-  EXPECT_EQ(keeper->run_once(), Outcome::Worked);
-  EXPECT_EQ(keeper->run_once(), Outcome::Idle);
-  EXPECT_EQ(keeper->progress(rid), 100);
+  EXPECT_EQ(builder->run_once(), Outcome::Worked);
+  EXPECT_EQ(builder->run_once(), Outcome::Idle);
+  EXPECT_EQ(builder->progress(rid), 100);
   const auto database = catalog->database("d");
   ASSERT_TRUE(catalog->create_container(database->rid, definition("{}"), {}));
 }

@@ -28,7 +28,7 @@ struct MetricsSources {
   const partition::Committer& committer;
   const catalog::Catalog& catalog;
   const maintenance::HousekeeperStats& upkeep;
-  const maintenance::IndexKeeperStats& indexes;
+  const maintenance::IndexBuilderStats& indexes;
   index::VectorIndexes::Stats vector_indexes;
   const storage::Store& store;
   bool strict_durability;

@@ -194,9 +194,9 @@ class ServerImpl final : public Server {
                                             config_.shared_throughput_containers_max};
     ORRERY_TRY(catalog_, catalog::Catalog::open(environment_, api::make_rules, limits));
     committer_.start();
-    index_keeper_ = std::make_unique<maintenance::IndexKeeper>(environment_, *catalog_);
-    catalog_->on_change([this](const Rid& container) { index_keeper_->reconcile(container); });
-    index_keeper_->start();
+    index_builder_ = std::make_unique<maintenance::IndexBuilder>(environment_, *catalog_);
+    catalog_->on_change([this](const Rid& container) { index_builder_->reconcile(container); });
+    index_builder_->start();
     auto_split_ = std::make_unique<maintenance::AutoSplit>(
         *catalog_, maintenance::AutoSplitOptions{.range_bytes_max = config_.partition_bytes_max});
     auto_split_->start();
@@ -233,7 +233,7 @@ class ServerImpl final : public Server {
                                       options.tls_certificate_pem,
                                       [this] { return check_ready(); },
                                       [this] { return metrics(); },
-                                      index_keeper_.get(),
+                                      index_builder_.get(),
                                       &index_advisor_,
                                       &suspended_queries_,
                                       &read_ahead_,
@@ -287,7 +287,7 @@ class ServerImpl final : public Server {
     // They wait for writers and for the committer, so they go before them.
     if (housekeeper_) housekeeper_->stop();
     compactor_.stop();
-    if (index_keeper_) index_keeper_->stop();
+    if (index_builder_) index_builder_->stop();
     if (catalog_) catalog_->stop();
     if (auto_split_) auto_split_->stop();
     // What splits and merges gives up now, but not without the writers.
@@ -338,7 +338,7 @@ class ServerImpl final : public Server {
   std::string metrics() const {
     return metrics_text({listener_->stats(), listener_->memory(), pipeline_->stats(), push_,
                          feed_.stats(), live_maps_.stats(), committer_, *catalog_,
-                         housekeeper_->stats(), index_keeper_->stats(), vector_indexes_.stats(),
+                         housekeeper_->stats(), index_builder_->stats(), vector_indexes_.stats(),
                          *store_, config_.durability == storage::Durability::Strict,
                          clock_.unix_seconds()});
   }
@@ -359,7 +359,7 @@ class ServerImpl final : public Server {
   boost::asio::thread_pool topology_{kTopologyThreads};
   partition::Environment environment_;
   std::unique_ptr<catalog::Catalog> catalog_;
-  std::unique_ptr<maintenance::IndexKeeper> index_keeper_;
+  std::unique_ptr<maintenance::IndexBuilder> index_builder_;
   std::unique_ptr<maintenance::AutoSplit> auto_split_;
   maintenance::Compactor compactor_{*store_};
   std::unique_ptr<maintenance::Housekeeper> housekeeper_;

@@ -297,8 +297,8 @@ void Store::drop_files(Family family, std::string_view from, std::string_view to
   if (!status.ok()) diagnostics::warning("space was not reclaimed: {}", status.ToString());
 }
 
-void Store::gather(Family family, std::string_view from, std::string_view to,
-                   std::atomic<bool>& is_cancelled) {
+void Store::compact(Family family, std::string_view from, std::string_view to,
+                    std::atomic<bool>& is_cancelled) {
   const auto handle = wait_for_handle();
   if (!handle) return;
   const rocksdb::Slice begin = from;
@@ -308,7 +308,7 @@ void Store::gather(Family family, std::string_view from, std::string_view to,
   options.canceled = &is_cancelled;
   const auto status = handle->db->CompactRange(options, handle->family(family), &begin, &end);
   if (!status.ok() && !is_cancelled) {
-    diagnostics::debug("tables were not brought together: {}", status.ToString());
+    diagnostics::debug("a key range was not compacted: {}", status.ToString());
   }
 }
 

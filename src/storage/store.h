@@ -96,10 +96,9 @@ class Store {
   /// Frees the space of a range that is no longer reachable, as far as whole files lie in it.
   void drop_files(Family family, std::string_view from, std::string_view to);
 
-  /// Brings together what many writes have spread over several tables, so that whoever reads the
-  /// range has fewer places to look at. Blocks, as long as it takes; given up once `is_cancelled`.
-  void gather(Family family, std::string_view from, std::string_view to,
-              std::atomic<bool>& is_cancelled);
+  /// Compacts a key range. Blocks, as long as it takes; given up once `is_cancelled`.
+  void compact(Family family, std::string_view from, std::string_view to,
+               std::atomic<bool>& is_cancelled);
 
   /// Writes what is only in memory to tables, if it is much, so that the next start has little to
   /// replay; and syncs everything. For an orderly stop. Blocks.

@@ -307,7 +307,7 @@ TEST_F(StoreDamageTest, ALogThatIsMissingBetweenOthersIsMissed) {
     // Each flush of one family begins another log; the others keep theirs alive.
     for (int i = 1; i <= 9; ++i) {
       ASSERT_TRUE(write(**store, i));
-      if (i % 3 == 0) (*store)->gather(Family::Log, "", "9", never);
+      if (i % 3 == 0) (*store)->compact(Family::Log, "", "9", never);
     }
     ASSERT_TRUE(write(**store, 10));
     (*store)->write_watermark();
@@ -353,8 +353,8 @@ TEST_F(StoreDamageTest, AManifestThatLostItsEndIsRefused) {
     std::atomic<bool> never = false;
     for (int i = 1; i <= 5; ++i) {
       ASSERT_TRUE(write(**store, i));
-      (*store)->gather(Family::Log, "", "9", never);
-      (*store)->gather(Family::Heads, "", "9", never);
+      (*store)->compact(Family::Log, "", "9", never);
+      (*store)->compact(Family::Heads, "", "9", never);
     }
     (*store)->flush();
   }

@@ -108,11 +108,11 @@ TEST_F(StoreTest, WhatIsSpreadOverTablesIsBroughtTogether) {
   EXPECT_EQ(tables(), 0u);
   // Between the others: tables side by side would stay as they are.
   for (const std::string_view value : {"2", "3"}) {
-    store->gather(Family::Terms, "b", "c", is_cancelled);
+    store->compact(Family::Terms, "b", "c", is_cancelled);
     EXPECT_GE(tables(), 1u);
     ASSERT_TRUE(put("b2", value, Family::Terms));
   }
-  store->gather(Family::Terms, "b", "c", is_cancelled);
+  store->compact(Family::Terms, "b", "c", is_cancelled);
   EXPECT_EQ(get("b1", Family::Terms), "1");
   EXPECT_EQ(get("b2", Family::Terms), "3");
   // Old tables are deleted when nobody reads them any more; closing waits for that.
@@ -125,7 +125,7 @@ TEST_F(StoreTest, WhatIsSpreadOverTablesIsBroughtTogether) {
 TEST_F(StoreTest, BringingTogetherIsGivenUpWhenNobodyWantsIt) {
   std::atomic<bool> is_cancelled = true;
   ASSERT_TRUE(put("b1", "1", Family::Terms));
-  store->gather(Family::Terms, "b", "c", is_cancelled);
+  store->compact(Family::Terms, "b", "c", is_cancelled);
   EXPECT_EQ(get("b1", Family::Terms), "1");
 }
 
