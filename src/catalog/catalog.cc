@@ -8,7 +8,7 @@
 
 #include "base/assert.h"
 #include "base/diagnostics.h"
-#include "catalog/keeping.h"
+#include "catalog/retention.h"
 #include "protocol/tokens/session_token.h"
 #include "protocol/wire/resource_path.h"
 #include "storage/keys.h"
@@ -154,7 +154,7 @@ Result<> Catalog::load() {
       auto& partition = partitions[range.partition.value].partition;
       const auto head = heads.find(range.partition.value);
       if (head == heads.end()) return unreadable(container_key(stored.rid));
-      if (!keeps_as_asked(head->second.keeping, keeping_of(stored.definition))) {
+      if (!retains_as_asked(head->second.retention, retention_of(stored.definition))) {
         reconcile_later(stored.rid);
       }
       if (partition) {

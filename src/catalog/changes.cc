@@ -7,7 +7,7 @@
 
 #include "base/assert.h"
 #include "catalog/catalog.h"
-#include "catalog/keeping.h"
+#include "catalog/retention.h"
 #include "storage/keys.h"
 #include "storage/store.h"
 

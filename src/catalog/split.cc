@@ -62,10 +62,10 @@ std::vector<RangeId> ancestors(const std::vector<Range>& parents) {
 /// Whether history was kept in the same way all the time and in all parents.
 bool keep_alike(const std::vector<partition::CopyOutcome>& outcomes) {
   return std::ranges::all_of(outcomes, [&](const partition::CopyOutcome& each) {
-    const auto& keeping = each.head.keeping;
-    const auto& first = outcomes.front().head.keeping;
-    return !each.history_changed && keeping.history == first.history &&
-           keeping.previous_image == first.previous_image;
+    const auto& retention = each.head.retention;
+    const auto& first = outcomes.front().head.retention;
+    return !each.history_changed && retention.history == first.history &&
+           retention.previous_image == first.previous_image;
   });
 }
 

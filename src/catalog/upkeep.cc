@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "catalog/catalog.h"
-#include "catalog/keeping.h"
+#include "catalog/retention.h"
 
 namespace orrery::catalog {
 
@@ -43,7 +43,7 @@ Result<> Catalog::reconcile_keeping(const Rid& rid) {
     bool range_gone = false;
     for (const Range& range : current->ranges.all()) {
       const auto kept = range.partition->submit_and_wait(
-          {.work = partition::RetentionChange{keeping_of(current->definition)}});
+          {.work = partition::RetentionChange{retention_of(current->definition)}});
       if (kept) continue;
       switch (kept.error().code()) {
         case ErrorCode::RangeGone:

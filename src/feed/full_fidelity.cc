@@ -10,7 +10,7 @@ namespace orrery::feed {
 
 using storage::Family;
 using storage::HistoryRecord;
-using storage::Keeping;
+using storage::RetentionSettings;
 
 namespace {
 
@@ -76,7 +76,7 @@ Error beyond_head(Lsn after, Lsn head) {
 Result<> check_position(const storage::Head& head, const PageRequest& request) {
   if (request.after > head.lsn) return beyond_head(request.after, head.lsn);
   if (request.mode == Mode::AllVersions) {
-    if (head.keeping.history != Keeping::History::All) {
+    if (head.retention.history != RetentionSettings::History::All) {
       return Error(ErrorCode::BadRequest,
                    "Change Feed 'All Versions and Deletes' mode must be enabled on the container: "
                    "set changeFeedPolicy.retentionDuration, in minutes.");
@@ -88,7 +88,7 @@ Result<> check_position(const storage::Head& head, const PageRequest& request) {
     return {};
   }
   if (!request.tombstones) return {};
-  if (head.keeping.history == Keeping::History::None) {
+  if (head.retention.history == RetentionSettings::History::None) {
     return Error(
         ErrorCode::BadRequest,
         "The container keeps no tombstones: set changeFeedPolicy.tombstoneDuration (minutes, "

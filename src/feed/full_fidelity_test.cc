@@ -6,7 +6,7 @@
 namespace orrery::feed {
 namespace {
 
-using storage::Keeping;
+using storage::RetentionSettings;
 
 constexpr const char* kOutsideRetention =
     "You must read the change feed from within the retention period.";
@@ -23,8 +23,8 @@ class FullFidelityTest : public FeedTest {
     asked.tombstones = true;
     return asked;
   }
-  void keep_all(Keeping::PreviousImage images = Keeping::PreviousImage::None) {
-    keep({.history = Keeping::History::All, .previous_image = images});
+  void keep_all(RetentionSettings::PreviousImage images = RetentionSettings::PreviousImage::None) {
+    keep({.history = RetentionSettings::History::All, .previous_image = images});
   }
 };
 
@@ -92,7 +92,7 @@ TEST_F(FullFidelityTest, ShowsATransactionWholeAlsoWhatItUndid) {
 }
 
 TEST_F(FullFidelityTest, ShowsPreviousImagesAsFarAsTheyAreKept) {
-  keep_all(Keeping::PreviousImage::Delete);
+  keep_all(RetentionSettings::PreviousImage::Delete);
   Lsn begin = part->head();
   create("a");
   upsert("a");
@@ -100,7 +100,7 @@ TEST_F(FullFidelityTest, ShowsPreviousImagesAsFarAsTheyAreKept) {
   Json found = items(read(all_versions(begin)));
   EXPECT_FALSE(found[1].contains("previous"));
   EXPECT_EQ(found[2]["previous"]["id"], "a");
-  keep_all(Keeping::PreviousImage::All);
+  keep_all(RetentionSettings::PreviousImage::All);
   begin = part->head();
   create("b");
   upsert("b");
@@ -187,7 +187,7 @@ TEST_F(FullFidelityTest, TombstonesAreForContainersThatKeepThem) {
 }
 
 TEST_F(FullFidelityTest, TombstonesStandWhereTheDeleteWas) {
-  keep({.history = Keeping::History::Tombstones});
+  keep({.history = RetentionSettings::History::Tombstones});
   create("a", "x");
   create("b", "x");
   const Lsn removed = remove("a", "x");
@@ -211,7 +211,7 @@ TEST_F(FullFidelityTest, TombstonesStandWhereTheDeleteWas) {
 }
 
 TEST_F(FullFidelityTest, ATombstoneComesBeforeTheDocumentThatTakesItsPlace) {
-  keep({.history = Keeping::History::Tombstones});
+  keep({.history = RetentionSettings::History::Tombstones});
   create("a");
   const Lsn lsn = write({{.kind = Write::Kind::Create, .id = "b"},
                          {.kind = Write::Kind::Delete, .id = "a"},
@@ -229,7 +229,7 @@ TEST_F(FullFidelityTest, ATombstoneComesBeforeTheDocumentThatTakesItsPlace) {
 TEST_F(FullFidelityTest, AReaderOfTombstonesFromTheBeginningIsNotRefusedOnItsWay) {
   for (int i = 0; i < 6; ++i) create(std::to_string(i));
   remove("5");
-  keep({.history = Keeping::History::Tombstones});
+  keep({.history = RetentionSettings::History::Tombstones});
   const Lsn begin = part->head();
   PageRequest asked = with_tombstones(Lsn{});
   asked.count_max = 2;
@@ -256,7 +256,7 @@ TEST_F(FullFidelityTest, TheLastPageFromTheBeginningReachesWhereTombstonesAreKep
   create("a");
   create("b");
   remove("b");
-  keep({.history = Keeping::History::Tombstones});
+  keep({.history = RetentionSettings::History::Tombstones});
   const Page page = read(with_tombstones(Lsn{}));
   EXPECT_EQ(page.count, 1u);
   EXPECT_EQ(page.position, part->head());
@@ -264,7 +264,7 @@ TEST_F(FullFidelityTest, TheLastPageFromTheBeginningReachesWhereTombstonesAreKep
 }
 
 TEST_F(FullFidelityTest, TheTimeOfADeleteIsAPositionForWhoReadsTombstones) {
-  keep({.history = Keeping::History::Tombstones});
+  keep({.history = RetentionSettings::History::Tombstones});
   create("a");
   create("b");
   const UnixSeconds before = home.clock().unix_seconds();

@@ -90,7 +90,7 @@ TEST_F(LifeTest, ATimeIsFoundOnEitherSideOfTheGap) {
 }
 
 TEST_F(LifeTest, AllVersionsGoOnFromAPositionThatTheCopyDoesNotHave) {
-  keep({.history = storage::Keeping::History::All});
+  keep({.history = storage::RetentionSettings::History::All});
   const Lsn kept = create("a");
   begin_life();
   upsert("a");

@@ -102,8 +102,9 @@ class FeedTest : public testing::Test {
   Lsn remove(const std::string& id, const std::string& key = "p") {
     return write({{.kind = Write::Kind::Delete, .id = id, .partition_key = key}});
   }
-  void keep(storage::Keeping keeping) {
-    EXPECT_TRUE(loop.submit(part, {.work = partition::RetentionChange{keeping}}).get().has_value());
+  void keep(storage::RetentionSettings retention) {
+    EXPECT_TRUE(
+        loop.submit(part, {.work = partition::RetentionChange{retention}}).get().has_value());
   }
 
   /// As if the store had been put back from a copy that was made now.

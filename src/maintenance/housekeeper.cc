@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/diagnostics.h"
-#include "catalog/keeping.h"
+#include "catalog/retention.h"
 #include "storage/store.h"
 
 namespace orrery::maintenance {

@@ -12,7 +12,7 @@
 #include <gtest/gtest.h>
 
 #include "catalog/catalog.h"
-#include "catalog/keeping.h"
+#include "catalog/retention.h"
 #include "partition/test_audit.h"
 #include "partition/test_environment.h"
 #include "storage/keys.h"
@@ -23,13 +23,13 @@ namespace {
 using namespace std::chrono_literals;
 using catalog::Catalog;
 using catalog::ContainerPtr;
-using catalog::keeping_of;
-using catalog::keeps_as_asked;
 using catalog::needs_upkeep;
+using catalog::retains_as_asked;
+using catalog::retention_of;
 using catalog::trim_of;
 using partition::FaultyCommitLog;
 using partition::WriteOf;
-using storage::Keeping;
+using storage::RetentionSettings;
 using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::SizeIs;
@@ -52,23 +52,24 @@ partition::Rules rules_of(const ContainerDefinition& definition) {
 
 // ── what a definition asks for ───────────────────────────────────────────────────────────────────
 
-TEST(KeepingTest, FollowsFromTheDefinition) {
-  EXPECT_EQ(keeping_of(definition("c")), Keeping{});
+TEST(RetentionTest, FollowsFromTheDefinition) {
+  EXPECT_EQ(retention_of(definition("c")), RetentionSettings{});
   EXPECT_FALSE(needs_upkeep(definition("c")));
-  EXPECT_EQ(keeping_of(definition("c", R"(,"defaultTtl":-1)")),
-            (Keeping{{}, {}, Keeping::Expiry::Building}));
-  EXPECT_EQ(keeping_of(definition(
+  EXPECT_EQ(retention_of(definition("c", R"(,"defaultTtl":-1)")),
+            (RetentionSettings{{}, {}, RetentionSettings::Expiry::Building}));
+  EXPECT_EQ(retention_of(definition(
                 "c", R"(,"changeFeedPolicy":{"retentionDuration":1,"previousImage":"delete"})")),
-            (Keeping{Keeping::History::All, Keeping::PreviousImage::Delete, {}}));
-  EXPECT_EQ(keeping_of(definition(
+            (RetentionSettings{
+                RetentionSettings::History::All, RetentionSettings::PreviousImage::Delete, {}}));
+  EXPECT_EQ(retention_of(definition(
                 "c", R"(,"changeFeedPolicy":{"tombstoneDuration":1,"previousImage":"all"})")),
-            (Keeping{Keeping::History::Tombstones, {}, {}}));
-  EXPECT_TRUE(
-      keeps_as_asked({{}, {}, Keeping::Expiry::Complete}, {{}, {}, Keeping::Expiry::Building}));
-  EXPECT_FALSE(keeps_as_asked({}, {{}, {}, Keeping::Expiry::Building}));
+            (RetentionSettings{RetentionSettings::History::Tombstones, {}, {}}));
+  EXPECT_TRUE(retains_as_asked({{}, {}, RetentionSettings::Expiry::Complete},
+                               {{}, {}, RetentionSettings::Expiry::Building}));
+  EXPECT_FALSE(retains_as_asked({}, {{}, {}, RetentionSettings::Expiry::Building}));
 }
 
-TEST(KeepingTest, HistoryIsKeptForMinutesAndDeletesAtLeastAsLong) {
+TEST(RetentionTest, HistoryIsKeptForMinutesAndDeletesAtLeastAsLong) {
   const auto trim = trim_of({10, 0, {}}, 10'000, 5);
   EXPECT_EQ(trim.all_before, 10'000 - 600);
   EXPECT_EQ(trim.tombstones_before, 10'000 - 600);
@@ -183,7 +184,8 @@ class HousekeeperTest : public testing::Test {
 TEST_F(HousekeeperTest, ANewContainerKeepsFromItsFirstChangeOn) {
   make("c", R"(,"defaultTtl":60,"changeFeedPolicy":{"retentionDuration":10})");
   const auto before = head("c");
-  EXPECT_EQ(before.keeping.expiry, Keeping::Expiry::Complete) << "nothing has to be built";
+  EXPECT_EQ(before.retention.expiry, RetentionSettings::Expiry::Complete)
+      << "nothing has to be built";
   ASSERT_TRUE(before.history);
   EXPECT_EQ(before.history->at(0), (storage::HistoryPart{"", Lsn{1}, Lsn{1}}));
   write("c", {{.id = "a"}});
@@ -259,10 +261,10 @@ TEST_F(HousekeeperTest, SwitchingTtlOnAppliesToWhatIsThere) {
   write_many("c", 3000);
   EXPECT_EQ(audited("c").expiry_entries, 0u);
   ASSERT_TRUE(replace("c", R"(,"defaultTtl":60)"));
-  EXPECT_EQ(head("c").keeping.expiry, Keeping::Expiry::Building)
+  EXPECT_EQ(head("c").retention.expiry, RetentionSettings::Expiry::Building)
       << "before the answer: what is written from now on has its entries";
   tidy();
-  EXPECT_EQ(head("c").keeping.expiry, Keeping::Expiry::Complete);
+  EXPECT_EQ(head("c").retention.expiry, RetentionSettings::Expiry::Complete);
   EXPECT_EQ(audited("c").expiry_entries, 3000u);
   home.advance(60s);
   tidy();
@@ -372,7 +374,7 @@ TEST_F(HousekeeperTest, AfterARestartItGoesOn) {
   ASSERT_TRUE(replace("c", R"(,"defaultTtl":60,"changeFeedPolicy":{"retentionDuration":10})"));
   reopen();  // Before anything was built.
   tidy();
-  EXPECT_EQ(head("c").keeping.expiry, Keeping::Expiry::Complete);
+  EXPECT_EQ(head("c").retention.expiry, RetentionSettings::Expiry::Complete);
   home.advance(60s);
   reopen();
   tidy();
@@ -390,7 +392,7 @@ TEST_F(HousekeeperTest, WhatACrashLeftHalfDoneIsReconciled) {
   // The definition was stored, and then the server died before its partitions heard of it.
   const auto number = partition_of("c").number();
   storage::Head forgotten = head("c");
-  forgotten.keeping = {};
+  forgotten.retention = {};
   forgotten.history = nullptr;
   forgotten.history_bytes = 0;
   storage::Batch batch;
@@ -399,9 +401,9 @@ TEST_F(HousekeeperTest, WhatACrashLeftHalfDoneIsReconciled) {
                     storage::partition_end(number));
   ASSERT_TRUE(home.committer().commit(std::move(batch), home.committer().generation()));
   reopen();
-  EXPECT_EQ(head("c").keeping, Keeping{});
+  EXPECT_EQ(head("c").retention, RetentionSettings{});
   tidy();
-  EXPECT_EQ(head("c").keeping.history, Keeping::History::All);
+  EXPECT_EQ(head("c").retention.history, RetentionSettings::History::All);
   EXPECT_EQ(head("c").history->at(0).all_begin, Lsn{2});
   write("c", {{.id = "b"}});
   EXPECT_THAT(audited("c").history, SizeIs(1));
@@ -416,7 +418,7 @@ TEST_F(HousekeeperTest, AReplaceWhosePartitionsCouldNotBeToldIsReconciledAfterRe
   ASSERT_TRUE(home.recovered());
   EXPECT_EQ(catalog->container("d", "c")->definition.default_ttl(), 60) << "it was stored";
   tidy();
-  EXPECT_EQ(head("c").keeping.expiry, Keeping::Expiry::Complete);
+  EXPECT_EQ(head("c").retention.expiry, RetentionSettings::Expiry::Complete);
   home.advance(60s);
   tidy();
   EXPECT_EQ(head("c").documents, 0u);
@@ -443,7 +445,7 @@ TEST_P(HousekeeperFaultTest, ABuildThatTheDiskRefusedIsDoneAnew) {
   home.log().fail_next(GetParam(), true, 1);
   run_into_the_fault();
   tidy();
-  EXPECT_EQ(head("c").keeping.expiry, Keeping::Expiry::Complete);
+  EXPECT_EQ(head("c").retention.expiry, RetentionSettings::Expiry::Complete);
   EXPECT_EQ(audited("c").expiry_entries, 5000u);
 }
 

@@ -45,8 +45,9 @@ class PartitionChangeTest : public testing::Test {
     open(audit(home.store(), kNumber).head);
   }
   void keep_history() {
-    const storage::Keeping all{storage::Keeping::History::All, storage::Keeping::PreviousImage::All,
-                               storage::Keeping::Expiry::Building};
+    const storage::RetentionSettings all{storage::RetentionSettings::History::All,
+                                         storage::RetentionSettings::PreviousImage::All,
+                                         storage::RetentionSettings::Expiry::Building};
     ASSERT_TRUE(partition->submit_and_wait({.work = RetentionChange{all}}));
   }
   Result<Committed> write(std::vector<WriteOf> writes) {
@@ -97,7 +98,7 @@ TEST_F(PartitionChangeTest, WhatIsKeptSurvivesARestartThoughNothingElseWasCommit
   keep_history();
   reopen();
   const auto head = audit(home.store(), kNumber).head;
-  EXPECT_EQ(head.keeping.history, storage::Keeping::History::All);
+  EXPECT_EQ(head.retention.history, storage::RetentionSettings::History::All);
   EXPECT_EQ(head.lsn, Lsn{1});
   ASSERT_TRUE(write({{.id = "a"}}));
   EXPECT_THAT(audit(home.store(), kNumber).history, SizeIs(1));

@@ -65,7 +65,7 @@ inline void audit_history(const storage::Snapshot& snapshot, PartitionNumber par
     audited.history.emplace_back(storage::log_position(key), *record);
   }
   EXPECT_EQ(head.history_bytes, bytes);
-  const bool kept = head.keeping.history != storage::Keeping::History::None;
+  const bool kept = head.retention.history != storage::RetentionSettings::History::None;
   EXPECT_EQ(kept, head.history != nullptr);
   if (!kept) {
     EXPECT_TRUE(audited.history.empty()) << "changes that nobody keeps";
@@ -101,7 +101,7 @@ inline void audit_history(const storage::Snapshot& snapshot, PartitionNumber par
     }
     if (change.deletes()) EXPECT_EQ(change.current_text, "");
     if (position.lsn <= part->all_begin) continue;
-    if (head.keeping.history != storage::Keeping::History::All) continue;
+    if (head.retention.history != storage::RetentionSettings::History::All) continue;
     const bool creates = change.operation == storage::HistoryRecord::Operation::Create;
     const auto before = last.find(change.number);
     if (creates) {
@@ -118,7 +118,7 @@ inline void audit_history(const storage::Snapshot& snapshot, PartitionNumber par
     if (!change.deletes()) EXPECT_NE(change.current_text, "");
     last[change.number] = {position, change};
   }
-  if (head.keeping.history != storage::Keeping::History::All) return;
+  if (head.retention.history != storage::RetentionSettings::History::All) return;
   std::map<DocumentNumber, const AuditedVersion*> live;
   for (const auto& [position, version] : log) {
     live.emplace(version.header.number, &version);
@@ -142,7 +142,7 @@ inline void audit_history(const storage::Snapshot& snapshot, PartitionNumber par
 /// Checks that each version has the expiry entry that it should.
 inline void audit_expiry(const storage::Snapshot& snapshot, PartitionNumber partition,
                          const AuditedLog& log, Audited& audited) {
-  using Expiry = storage::Keeping::Expiry;
+  using Expiry = storage::RetentionSettings::Expiry;
   std::set<storage::LogPosition> found;
   for (const auto& [key, value] :
        contents(snapshot, storage::Family::Expiry, storage::partition_prefix(partition),
@@ -157,7 +157,7 @@ inline void audit_expiry(const storage::Snapshot& snapshot, PartitionNumber part
     EXPECT_EQ(storage::expiry_of(version->first, version->second.header), entry);
     found.insert(entry.position);
   }
-  const Expiry expiry = audited.head.keeping.expiry;
+  const Expiry expiry = audited.head.retention.expiry;
   if (expiry == Expiry::Off) EXPECT_EQ(audited.expiry_entries, 0u);
   if (expiry != Expiry::Complete) return;
   for (const auto& [position, version] : log) {

@@ -290,9 +290,9 @@ std::optional<Head> Head::parse(std::string_view value) {
   head.document_sequence = read_u64(at + 17);
   head.documents = read_u64(at + 25);
   head.text_bytes = read_u64(at + 33);
-  head.keeping.history = static_cast<Keeping::History>(at[41]);
-  head.keeping.previous_image = static_cast<Keeping::PreviousImage>(at[42]);
-  head.keeping.expiry = static_cast<Keeping::Expiry>(at[43]);
+  head.retention.history = static_cast<RetentionSettings::History>(at[41]);
+  head.retention.previous_image = static_cast<RetentionSettings::PreviousImage>(at[42]);
+  head.retention.expiry = static_cast<RetentionSettings::Expiry>(at[43]);
   head.history_bytes = read_u64(at + 44);
   head.merged_at = Lsn{read_u64(at + 52)};
   head.index_bound = read_u32(at + 60);
@@ -326,9 +326,9 @@ std::string Head::make() const {
   append_u64(out, document_sequence);
   append_u64(out, documents);
   append_u64(out, text_bytes);
-  out.push_back(static_cast<char>(keeping.history));
-  out.push_back(static_cast<char>(keeping.previous_image));
-  out.push_back(static_cast<char>(keeping.expiry));
+  out.push_back(static_cast<char>(retention.history));
+  out.push_back(static_cast<char>(retention.previous_image));
+  out.push_back(static_cast<char>(retention.expiry));
   append_u64(out, history_bytes);
   append_u64(out, merged_at.value);
   append_u32(out, index_bound);
@@ -412,7 +412,7 @@ bool Head::operator==(const Head& other) const {
   return same(history, other.history) && same(indexes, other.indexes) && same(gaps, other.gaps) &&
          last_index_id == other.last_index_id && lsn == other.lsn && ts == other.ts &&
          document_sequence == other.document_sequence && documents == other.documents &&
-         text_bytes == other.text_bytes && keeping == other.keeping &&
+         text_bytes == other.text_bytes && retention == other.retention &&
          history_bytes == other.history_bytes && merged_at == other.merged_at &&
          index_bound == other.index_bound && is_reordered == other.is_reordered;
 }

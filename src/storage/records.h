@@ -140,7 +140,7 @@ struct HistoryRecord {
 
 /// What a partition keeps besides the live documents. A part of its head, so that its writer needs
 /// nobody to tell it.
-struct Keeping {
+struct RetentionSettings {
   enum class History : std::uint8_t { None, Tombstones, All };
   enum class PreviousImage : std::uint8_t { None, Delete, All };
   /// Whether `expiry` has an entry for each version: none, not yet for all, for all.
@@ -149,7 +149,7 @@ struct Keeping {
   PreviousImage previous_image = PreviousImage::None;
   Expiry expiry = Expiry::Off;
 
-  bool operator==(const Keeping&) const = default;
+  bool operator==(const RetentionSettings&) const = default;
 };
 
 /// From where on history is complete, for EPKs from `epk_min` up to the next part. A merged range
@@ -235,7 +235,7 @@ struct Head {
   std::uint64_t document_sequence = 0;
   std::uint64_t documents = 0;
   std::uint64_t text_bytes = 0;
-  Keeping keeping = {};
+  RetentionSettings retention = {};
   std::uint64_t history_bytes = 0;
   Lsn merged_at{0};  ///< 0: never. At or below it `_ts` is not monotone in the log.
   std::uint32_t index_bound = kNewIndexBound;  ///< all indexes here are below

@@ -196,21 +196,22 @@ IndexRecords some_indexes() {
 }
 
 TEST(HeadTest, ReadsBackWhatWasMade) {
-  const Head head{.lsn = Lsn{5},
-                  .ts = kTime,
-                  .document_sequence = 6,
-                  .documents = 3,
-                  .text_bytes = 1'000'000'000'000,
-                  .keeping = {Keeping::History::Tombstones, Keeping::PreviousImage::Delete,
-                              Keeping::Expiry::Building},
-                  .history_bytes = 77,
-                  .merged_at = Lsn{4},
-                  .index_bound = 131'072,
-                  .history = std::make_shared<const std::vector<HistoryPart>>(
-                      std::vector<HistoryPart>{{"", Lsn{2}, Lsn{1}}, {"m", Lsn{4}, Lsn{3}}}),
-                  .is_reordered = true,
-                  .last_index_id = 9,
-                  .indexes = some_indexes()};
+  const Head head{
+      .lsn = Lsn{5},
+      .ts = kTime,
+      .document_sequence = 6,
+      .documents = 3,
+      .text_bytes = 1'000'000'000'000,
+      .retention = {RetentionSettings::History::Tombstones,
+                    RetentionSettings::PreviousImage::Delete, RetentionSettings::Expiry::Building},
+      .history_bytes = 77,
+      .merged_at = Lsn{4},
+      .index_bound = 131'072,
+      .history = std::make_shared<const std::vector<HistoryPart>>(
+          std::vector<HistoryPart>{{"", Lsn{2}, Lsn{1}}, {"m", Lsn{4}, Lsn{3}}}),
+      .is_reordered = true,
+      .last_index_id = 9,
+      .indexes = some_indexes()};
   EXPECT_EQ(Head::parse(head.make()), head);
   Head other = head;
   other.history = std::make_shared<const std::vector<HistoryPart>>(
@@ -231,7 +232,7 @@ TEST(HeadTest, ReadsBackWhatWasMade) {
 TEST(HeadTest, ANewPartitionsHeadIsOneAndItKeepsNothing) {
   EXPECT_EQ(Head{}.lsn, Lsn{1});
   EXPECT_EQ(Head{}.documents, 0u);
-  EXPECT_EQ(Head{}.keeping, Keeping{});
+  EXPECT_EQ(Head{}.retention, RetentionSettings{});
   EXPECT_FALSE(Head{}.history);
   EXPECT_FALSE(Head{}.indexes);
   EXPECT_EQ(hex(Head{}.make()).size(), 2 * 73u);

@@ -85,8 +85,9 @@ void Mirror::count_history(std::string_view epk, storage::LogPosition position, 
   owner.see_index(position);
 }
 
-void Mirror::see_change(const storage::Keeping& before, const storage::Keeping& after) {
-  using Expiry = storage::Keeping::Expiry;
+void Mirror::see_change(const storage::RetentionSettings& before,
+                        const storage::RetentionSettings& after) {
+  using Expiry = storage::RetentionSettings::Expiry;
   if (before.history != after.history || before.previous_image != after.previous_image) {
     history_changed_ = true;
   }
@@ -188,11 +189,11 @@ storage::LsnGaps joined(const storage::LsnGaps& left, const storage::LsnGaps& ri
 }
 
 void settle(storage::Head& head, bool expiry_incomplete) {
-  using Expiry = storage::Keeping::Expiry;
+  using Expiry = storage::RetentionSettings::Expiry;
   // Documents are numbered by the range that makes them, and this one is new.
   head.document_sequence = 0;
-  if (expiry_incomplete && head.keeping.expiry != Expiry::Off) {
-    head.keeping.expiry = Expiry::Building;
+  if (expiry_incomplete && head.retention.expiry != Expiry::Off) {
+    head.retention.expiry = Expiry::Building;
   }
 }
 
@@ -234,9 +235,9 @@ storage::Head head_of_merged(const CopyOutcome& left, const CopyOutcome& right,
   parts.insert(parts.end(), std::make_move_iterator(more.begin()),
                std::make_move_iterator(more.end()));
   head.history = joined(std::move(parts));
-  using Expiry = storage::Keeping::Expiry;
-  const bool one_builds = right.head.keeping.expiry != left.head.keeping.expiry;
-  if (one_builds && head.keeping.expiry == Expiry::Off) head.keeping.expiry = Expiry::Building;
+  using Expiry = storage::RetentionSettings::Expiry;
+  const bool one_builds = right.head.retention.expiry != left.head.retention.expiry;
+  if (one_builds && head.retention.expiry == Expiry::Off) head.retention.expiry = Expiry::Building;
   settle(head, one_builds || left.expiry_incomplete || right.expiry_incomplete);
   const CopyOutcome* const parents[] = {&left, &right};
   settle_indexes(head, parents);

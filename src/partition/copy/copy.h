@@ -109,7 +109,8 @@ class Mirror {
   void count_erase(std::string_view epk, const storage::IdEntry& entry);
   void count_history(std::string_view epk, storage::LogPosition position, std::size_t bytes);
   /// The retention may change while the copy is under way.
-  void see_change(const storage::Keeping& before, const storage::Keeping& after);
+  void see_change(const storage::RetentionSettings& before,
+                  const storage::RetentionSettings& after);
 
   const std::vector<Copied>& targets() const { return targets_; }
   const UniqueValuesOf* unique_values_of() const { return unique_values_of_.get(); }

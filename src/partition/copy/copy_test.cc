@@ -68,8 +68,9 @@ class CopyTest : public testing::Test {
     return loop.submit(partition, transaction_of(std::move(writes), rules_with_unique_keys(100)));
   }
   void keep_everything(const std::shared_ptr<Partition>& partition) {
-    const storage::Keeping all{storage::Keeping::History::All, storage::Keeping::PreviousImage::All,
-                               storage::Keeping::Expiry::Building};
+    const storage::RetentionSettings all{storage::RetentionSettings::History::All,
+                                         storage::RetentionSettings::PreviousImage::All,
+                                         storage::RetentionSettings::Expiry::Building};
     ASSERT_TRUE(loop.submit(partition, {.work = RetentionChange{all}}).get());
   }
   /// With indexes that are complete at once, since nothing is there yet.
@@ -281,7 +282,7 @@ TEST_F(CopyTest, TheTargetsTogetherHoldWhatThePartitionHoldsWhateverIsWrittenMea
   EXPECT_EQ(first.head.document_sequence, 0u);
   EXPECT_EQ(first.head.documents + second.head.documents, parent.head.documents);
   EXPECT_EQ(first.head.history_bytes + second.head.history_bytes, parent.head.history_bytes);
-  EXPECT_EQ(first.head.keeping, parent.head.keeping);
+  EXPECT_EQ(first.head.retention, parent.head.retention);
   EXPECT_EQ(indexes_of(first.head), "/p 1 complete, /u 2 complete, /id ASC,/_ts DESC 3 complete");
   EXPECT_EQ(indexes_of(second.head), indexes_of(first.head));
   EXPECT_EQ(first.index_entries + second.index_entries, parent.index_entries);
@@ -422,13 +423,14 @@ TEST_F(CopyTest, TtlSwitchedOnMeanwhileIsBuiltAnewAndAnotherHistoryEndsTheCopy) 
   ASSERT_TRUE(submit(partition, {{.id = "a"}}).get());
   ASSERT_TRUE(partition->begin_copy(split_plan(), home.committer().generation()));
   ASSERT_TRUE(copy_all(partition));
-  const storage::Keeping expiry{.expiry = storage::Keeping::Expiry::Building};
+  const storage::RetentionSettings expiry{.expiry = storage::RetentionSettings::Expiry::Building};
   ASSERT_TRUE(loop.submit(partition, {.work = RetentionChange{expiry}}).get());
   ASSERT_TRUE(loop.submit(partition, {.work = ExpiryBuildStep{}}).get());
   auto outcome = partition->hold();
   ASSERT_TRUE(outcome);
-  EXPECT_EQ(outcome->head.keeping.expiry, storage::Keeping::Expiry::Complete);
-  EXPECT_EQ(head_of_part(*outcome, 1).keeping.expiry, storage::Keeping::Expiry::Building);
+  EXPECT_EQ(outcome->head.retention.expiry, storage::RetentionSettings::Expiry::Complete);
+  EXPECT_EQ(head_of_part(*outcome, 1).retention.expiry,
+            storage::RetentionSettings::Expiry::Building);
   EXPECT_FALSE(outcome->history_changed);
   partition->abandon_copy();
 

@@ -124,7 +124,7 @@ Result<> DocumentCopier::copy_version(LogPosition position, std::string_view val
   batch.put(Family::Ids, storage::id_key(owner.partition, key), entry.make());
   batch.put(Family::Rids, storage::rid_key(owner.partition, record->header.number),
             storage::make_position_value(there));
-  if (state_.head.keeping.expiry != storage::Keeping::Expiry::Off) {
+  if (state_.head.retention.expiry != storage::RetentionSettings::Expiry::Off) {
     if (const auto expiry = storage::expiry_of(there, record->header)) {
       batch.put(Family::Expiry, storage::expiry_key(owner.partition, *expiry), {});
     }

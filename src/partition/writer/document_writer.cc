@@ -130,7 +130,7 @@ Result<Committed> DocumentWriter::purge(const ExpiryPurge& work, const Transacti
 Result<bool> DocumentWriter::purge_one(const PurgeCandidate& candidate,
                                        const TransactionScope& scope) {
   // Switched off since the candidate was found: the entries went with it.
-  if (state_.head.keeping.expiry == storage::Keeping::Expiry::Off) return false;
+  if (state_.head.retention.expiry == storage::RetentionSettings::Expiry::Off) return false;
   ORRERY_TRY(const auto record, state_.view.fetch_committed(candidate.entry.position));
   if (!record) {
     // Candidates come from what is committed, and so would their versions: this one is gone.
@@ -346,15 +346,15 @@ Result<> DocumentWriter::purge_version(const storage::DocumentKey& key, const Id
 }
 
 bool DocumentWriter::keeps_previous(Operation operation) const {
-  using Keeping = storage::Keeping;
-  const Keeping& keeping = state_.head.keeping;
-  if (keeping.history != Keeping::History::All) return false;
-  switch (keeping.previous_image) {
-    case Keeping::PreviousImage::None:
+  using RetentionSettings = storage::RetentionSettings;
+  const RetentionSettings& retention = state_.head.retention;
+  if (retention.history != RetentionSettings::History::All) return false;
+  switch (retention.previous_image) {
+    case RetentionSettings::PreviousImage::None:
       return false;
-    case Keeping::PreviousImage::Delete:
+    case RetentionSettings::PreviousImage::Delete:
       return operation == Operation::Delete || operation == Operation::TtlDelete;
-    case Keeping::PreviousImage::All:
+    case RetentionSettings::PreviousImage::All:
       return operation != Operation::Create;
   }
   return false;
@@ -363,9 +363,9 @@ bool DocumentWriter::keeps_previous(Operation operation) const {
 void DocumentWriter::record_change(Operation operation, const storage::DocumentKey& key,
                                    const IdEntry* before, DocumentNumber number,
                                    std::string_view current_text, std::string_view previous_text) {
-  using History = storage::Keeping::History;
+  using History = storage::RetentionSettings::History;
   const bool deletes = operation == Operation::Delete || operation == Operation::TtlDelete;
-  switch (state_.head.keeping.history) {
+  switch (state_.head.retention.history) {
     case History::None:
       return;
     case History::Tombstones:

@@ -26,7 +26,7 @@ void RecordWriter::begin(const storage::Head& head, UnixSeconds ts) {
   head_.lsn = next(head.lsn);
   // A clock that was set back must not take `_ts` back: readers by time count on it.
   head_.ts = std::max(ts, head.ts);
-  keeps_expiry_ = head.keeping.expiry != storage::Keeping::Expiry::Off;
+  keeps_expiry_ = head.retention.expiry != storage::RetentionSettings::Expiry::Off;
   changes_documents_ = false;
   history_index_ = 0;
 }

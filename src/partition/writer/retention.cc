@@ -11,7 +11,7 @@
 namespace orrery::partition {
 
 using storage::HistoryPart;
-using storage::Keeping;
+using storage::RetentionSettings;
 
 namespace {
 
@@ -21,24 +21,24 @@ constexpr UnixSeconds kTrimAgainSeconds = 10;
 }  // namespace
 
 Committed RetentionWriter::change(const RetentionChange& work) {
-  Keeping keeping = work.keeping;
-  change_expiry(keeping);
-  change_history(keeping);
-  state_.writer.head().keeping = keeping;
+  RetentionSettings retention = work.retention;
+  change_expiry(retention);
+  change_history(retention);
+  state_.writer.head().retention = retention;
   return {};
 }
 
-void RetentionWriter::change_expiry(Keeping& keeping) {
-  const Keeping& before = state_.head.keeping;
-  if (keeping.expiry == Keeping::Expiry::Off) {
-    if (before.expiry != Keeping::Expiry::Off) state_.writer.erase_all_expiry();
+void RetentionWriter::change_expiry(RetentionSettings& retention) {
+  const RetentionSettings& before = state_.head.retention;
+  if (retention.expiry == RetentionSettings::Expiry::Off) {
+    if (before.expiry != RetentionSettings::Expiry::Off) state_.writer.erase_all_expiry();
     return;
   }
-  if (before.expiry != Keeping::Expiry::Off) {
-    keeping.expiry = before.expiry;
+  if (before.expiry != RetentionSettings::Expiry::Off) {
+    retention.expiry = before.expiry;
     return;
   }
-  keeping.expiry = Keeping::Expiry::Building;
+  retention.expiry = RetentionSettings::Expiry::Building;
   expiry_build_.restart();
   // The build walks what is committed; staged versions may come behind it.
   state_.view.for_each_staged([&](const storage::IdEntry& staged, const RecordPtr&) {
@@ -47,27 +47,27 @@ void RetentionWriter::change_expiry(Keeping& keeping) {
   });
 }
 
-void RetentionWriter::change_history(Keeping& keeping) {
+void RetentionWriter::change_history(RetentionSettings& retention) {
   storage::Head& head = state_.writer.head();
-  const Keeping& before = state_.head.keeping;
+  const RetentionSettings& before = state_.head.retention;
   // The head without this transaction: changes after it are kept.
   const Lsn now = state_.head.lsn;
-  if (keeping.history == Keeping::History::None) {
-    keeping.previous_image = Keeping::PreviousImage::None;
-    if (before.history != Keeping::History::None) {
+  if (retention.history == RetentionSettings::History::None) {
+    retention.previous_image = RetentionSettings::PreviousImage::None;
+    if (before.history != RetentionSettings::History::None) {
       state_.writer.erase_all_history();
       head.history = nullptr;
       trimmer_.restart();
     }
-  } else if (before.history == Keeping::History::None) {
+  } else if (before.history == RetentionSettings::History::None) {
     head.history =
         std::make_shared<const std::vector<HistoryPart>>(std::vector<HistoryPart>{{"", now, now}});
     trimmer_.restart();
-  } else if (before.history != keeping.history) {
+  } else if (before.history != retention.history) {
     // Older records keep their deletes only, or will once they have been trimmed.
     const Lsn reduced = std::ranges::min(*head.history, {}, &HistoryPart::all_begin).all_begin;
     trimmer_.restart(reduced);
-    if (keeping.history == Keeping::History::All) {
+    if (retention.history == RetentionSettings::History::All) {
       auto parts = std::make_shared<std::vector<HistoryPart>>(*head.history);
       for (HistoryPart& part : *parts) part.all_begin = now;
       head.history = std::move(parts);
@@ -77,32 +77,33 @@ void RetentionWriter::change_history(Keeping& keeping) {
 
 Result<Committed> RetentionWriter::build_expiry() {
   Committed committed;
-  switch (state_.head.keeping.expiry) {
-    case Keeping::Expiry::Off:
+  switch (state_.head.retention.expiry) {
+    case RetentionSettings::Expiry::Off:
       return Error(ErrorCode::Conflict, "no expiry entries are kept here");
-    case Keeping::Expiry::Complete:
+    case RetentionSettings::Expiry::Complete:
       return committed;
-    case Keeping::Expiry::Building:
+    case RetentionSettings::Expiry::Building:
       break;
   }
   ORRERY_TRY(state_.view.require_disk());
   ORRERY_TRY(committed.more,
              expiry_build_.step(state_.store, state_.partition, state_.view, state_.writer));
-  if (!committed.more) state_.writer.head().keeping.expiry = Keeping::Expiry::Complete;
+  if (!committed.more) state_.writer.head().retention.expiry = RetentionSettings::Expiry::Complete;
   return committed;
 }
 
 Result<Committed> RetentionWriter::trim(const HistoryTrim& work, bool is_being_copied) {
   Committed committed;
-  const auto kept = state_.head.keeping.history;
-  if (kept == Keeping::History::None) return committed;
+  const auto kept = state_.head.retention.history;
+  if (kept == RetentionSettings::History::None) return committed;
   // A copy must not lose what it is about to read.
   if (is_being_copied) {
     committed.next_in = kTrimAgainSeconds;
     return committed;
   }
   // Asked for before everything was kept, and no longer true.
-  if (kept == Keeping::History::All && work.all_before == std::numeric_limits<UnixSeconds>::max()) {
+  if (kept == RetentionSettings::History::All &&
+      work.all_before == std::numeric_limits<UnixSeconds>::max()) {
     return committed;
   }
   ORRERY_TRY(state_.view.require_disk());

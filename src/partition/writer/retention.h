@@ -24,8 +24,8 @@ class RetentionWriter {
   void restart();
 
  private:
-  void change_expiry(storage::Keeping& keeping);
-  void change_history(storage::Keeping& keeping);
+  void change_expiry(storage::RetentionSettings& retention);
+  void change_history(storage::RetentionSettings& retention);
 
   StageState& state_;
   ExpiryBuild expiry_build_;

@@ -74,7 +74,7 @@ void Stage::accept(Committed& outcome, storage::Batch& batch) {
   ORRERY_ASSERT(after.ts >= state_.head.ts);
   ORRERY_ASSERT(after.document_sequence >= state_.head.document_sequence);
   Mirror* const mirror = copier_.mirror();
-  if (mirror != nullptr) mirror->see_change(state_.head.keeping, after.keeping);
+  if (mirror != nullptr) mirror->see_change(state_.head.retention, after.retention);
   state_.set_head(after);
   state_.writer.emit(batch);
   if (mirror != nullptr) state_.writer.emit_mirrored(*mirror, batch);

@@ -19,7 +19,7 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 
 using Kind = Write::Kind;
-using Expiry = storage::Keeping::Expiry;
+using Expiry = storage::RetentionSettings::Expiry;
 
 class StageExpiryTest : public StageTest {
  protected:
@@ -37,7 +37,7 @@ class StageExpiryTest : public StageTest {
       more = built->more;
       commit();
     }
-    ASSERT_EQ(stage.head().keeping.expiry, Expiry::Complete);
+    ASSERT_EQ(stage.head().retention.expiry, Expiry::Complete);
   }
   DueQueue::Due find_due() {
     const auto snapshot = store->snapshot();
@@ -112,7 +112,7 @@ TEST_F(StageExpiryTest, WhatWasThereBeforeGetsItsEntriesInSteps) {
   write({.kind = Kind::Delete, .id = "2"});
   const Lsn lsn = stage.head().lsn;
   keep_expiry(true);
-  EXPECT_EQ(stage.head().keeping.expiry, Expiry::Building);
+  EXPECT_EQ(stage.head().retention.expiry, Expiry::Building);
   // What is staged is not committed yet when the first step walks.
   ASSERT_TRUE(build()->more);
   write({.kind = Kind::Replace, .id = "3"});
@@ -132,7 +132,7 @@ TEST_F(StageExpiryTest, ABuildThatWasInterruptedIsDoneAnew) {
   ASSERT_TRUE(build()->more);
   commit();
   restart();
-  EXPECT_EQ(stage.head().keeping.expiry, Expiry::Building);
+  EXPECT_EQ(stage.head().retention.expiry, Expiry::Building);
   ASSERT_TRUE(build()->more) << "from the beginning";
   fail_commit();
   build_all();
@@ -146,11 +146,11 @@ TEST_F(StageExpiryTest, SwitchingOffAndOnAgainBuildsAnew) {
   keep_expiry(true);
   build_all();
   keep_expiry(true);
-  EXPECT_EQ(stage.head().keeping.expiry, Expiry::Complete) << "they are there already";
+  EXPECT_EQ(stage.head().retention.expiry, Expiry::Complete) << "they are there already";
   EXPECT_FALSE(stage.staged_anything());
   keep_expiry(false);
   keep_expiry(true);
-  EXPECT_EQ(stage.head().keeping.expiry, Expiry::Building);
+  EXPECT_EQ(stage.head().retention.expiry, Expiry::Building);
   build_all();
   EXPECT_EQ(entries(), 1u);
 }
@@ -186,7 +186,7 @@ TEST_F(StageExpiryTest, WhatIsDueIsFoundAndWhenTheNextWillBe) {
 
 TEST_F(StageExpiryTest, WhatHasExpiredIsPurgedUnderOneLsn) {
   rules = rules_with_unique_keys(60);
-  keep_history(storage::Keeping::History::All);
+  keep_history(storage::RetentionSettings::History::All);
   keep_expiry(true);
   build_all();
   write({.id = "a", .unique = {"1"}});

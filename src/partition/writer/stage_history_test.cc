@@ -23,8 +23,8 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 
 using Kind = Write::Kind;
-using History = storage::Keeping::History;
-using PreviousImage = storage::Keeping::PreviousImage;
+using History = storage::RetentionSettings::History;
+using PreviousImage = storage::RetentionSettings::PreviousImage;
 using Operation = storage::HistoryRecord::Operation;
 
 class StageHistoryTest : public StageTest {
@@ -94,7 +94,7 @@ TEST_F(StageHistoryTest, ChangingWhatIsKeptTakesNoLsnAndSurvivesARestart) {
   EXPECT_EQ(stage.head().ts, head.ts);
   commit();
   restart();
-  EXPECT_EQ(stage.head().keeping.history, History::All);
+  EXPECT_EQ(stage.head().retention.history, History::All);
   write({.kind = Kind::Delete, .id = "a"});
   EXPECT_THAT(history(), ElementsAre("3 delete a <2 +p"));
 }
@@ -105,7 +105,7 @@ TEST_F(StageHistoryTest, AChangeOfWhatIsKeptThatWasNotStoredIsForgotten) {
   keep_history(History::All);
   write({.id = "b"});
   fail_commit();
-  EXPECT_EQ(stage.head().keeping.history, History::None);
+  EXPECT_EQ(stage.head().retention.history, History::None);
   write({.id = "c"});
   EXPECT_THAT(history(), IsEmpty());
 }
@@ -266,10 +266,10 @@ TEST_F(StageHistoryTest, FromAllToTombstonesKeepsTheDeletesOnceItIsTrimmed) {
 class HistoryTrimTest : public StageHistoryTest {
  protected:
   HistoryTrimTest() {
-    storage::Keeping keeping;
-    keeping.history = History::All;
-    keeping.previous_image = PreviousImage::Delete;
-    EXPECT_TRUE(keep(keeping));
+    storage::RetentionSettings retention;
+    retention.history = History::All;
+    retention.previous_image = PreviousImage::Delete;
+    EXPECT_TRUE(keep(retention));
     begin = clock.unix_seconds();
     for (const auto* id : {"a", "b", "c"}) {
       write({.id = id});  // LSN 2, 4, 6 at +0, +10, +20; each deleted at the same time.

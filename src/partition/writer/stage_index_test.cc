@@ -217,7 +217,8 @@ TEST_F(StageIndexTest, UniqueKeysHoldBesides) {
 }
 
 TEST_F(StageIndexTest, HistoryHasThePreviousTextsBesides) {
-  keep_history(storage::Keeping::History::All, storage::Keeping::PreviousImage::All);
+  keep_history(storage::RetentionSettings::History::All,
+               storage::RetentionSettings::PreviousImage::All);
   add({"/a"});
   write({.id = "x", .members = R"("a":1)"});
   write({.kind = Kind::Replace, .id = "x", .members = R"("a":2)"});

@@ -789,8 +789,9 @@ TEST_P(StageModelTest, RandomTransactionsDoWhatTheModelDoes) {
   Model model(30);
   if (GetParam() % 2 == 0) {
     // audit() then checks all that is kept besides.
-    ASSERT_TRUE(keep({storage::Keeping::History::All, storage::Keeping::PreviousImage::All,
-                      storage::Keeping::Expiry::Building}));
+    ASSERT_TRUE(keep({storage::RetentionSettings::History::All,
+                      storage::RetentionSettings::PreviousImage::All,
+                      storage::RetentionSettings::Expiry::Building}));
     ASSERT_FALSE(stage_all({.work = ExpiryBuildStep{}})->more);
   }
   const bool has_indexes = GetParam() % 3 == 0;

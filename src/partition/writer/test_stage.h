@@ -95,20 +95,21 @@ class StageTest : public testing::Test {
   }
 
   /// Changes what is kept.
-  Result<Committed> keep(storage::Keeping keeping) {
-    return stage_all({.work = RetentionChange{keeping}});
+  Result<Committed> keep(storage::RetentionSettings retention) {
+    return stage_all({.work = RetentionChange{retention}});
   }
-  void keep_history(storage::Keeping::History history,
-                    storage::Keeping::PreviousImage previous = {}) {
-    storage::Keeping keeping = stage.head().keeping;
-    keeping.history = history;
-    keeping.previous_image = previous;
-    ASSERT_TRUE(keep(keeping));
+  void keep_history(storage::RetentionSettings::History history,
+                    storage::RetentionSettings::PreviousImage previous = {}) {
+    storage::RetentionSettings retention = stage.head().retention;
+    retention.history = history;
+    retention.previous_image = previous;
+    ASSERT_TRUE(keep(retention));
   }
   void keep_expiry(bool on) {
-    storage::Keeping keeping = stage.head().keeping;
-    keeping.expiry = on ? storage::Keeping::Expiry::Building : storage::Keeping::Expiry::Off;
-    ASSERT_TRUE(keep(keeping));
+    storage::RetentionSettings retention = stage.head().retention;
+    retention.expiry =
+        on ? storage::RetentionSettings::Expiry::Building : storage::RetentionSettings::Expiry::Off;
+    ASSERT_TRUE(keep(retention));
   }
 
   Result<Committed> change_indexes(std::vector<std::string> add,

@@ -110,7 +110,7 @@ struct ExpiryPurge {
 
 /// Changes what is kept from now on.
 struct RetentionChange {
-  storage::Keeping keeping;  ///< its `expiry` says only whether there are to be entries
+  storage::RetentionSettings retention;  ///< its `expiry` says only whether there are to be entries
 };
 
 /// Makes the next expiry entries of documents that were there when they were switched on.

@@ -1,4 +1,4 @@
-#include "catalog/keeping.h"
+#include "catalog/retention.h"
 
 #include <algorithm>
 #include <limits>
@@ -9,43 +9,45 @@
 
 namespace orrery::catalog {
 
-using storage::Keeping;
+using storage::RetentionSettings;
 
-storage::Keeping keeping_of(const ContainerDefinition& definition) {
-  Keeping keeping;
+storage::RetentionSettings retention_of(const ContainerDefinition& definition) {
+  RetentionSettings retention;
   const ChangeFeedPolicy& policy = definition.change_feed_policy();
   if (policy.keeps_all()) {
-    keeping.history = Keeping::History::All;
+    retention.history = RetentionSettings::History::All;
     switch (policy.previous_image) {
       case ChangeFeedPolicy::PreviousImage::None:
         break;
       case ChangeFeedPolicy::PreviousImage::Delete:
-        keeping.previous_image = Keeping::PreviousImage::Delete;
+        retention.previous_image = RetentionSettings::PreviousImage::Delete;
         break;
       case ChangeFeedPolicy::PreviousImage::All:
-        keeping.previous_image = Keeping::PreviousImage::All;
+        retention.previous_image = RetentionSettings::PreviousImage::All;
         break;
     }
   } else if (policy.keeps_tombstones()) {
-    keeping.history = Keeping::History::Tombstones;
+    retention.history = RetentionSettings::History::Tombstones;
   }
-  if (definition.default_ttl()) keeping.expiry = Keeping::Expiry::Building;
-  return keeping;
+  if (definition.default_ttl()) retention.expiry = RetentionSettings::Expiry::Building;
+  return retention;
 }
 
-bool keeps_as_asked(const Keeping& kept, const Keeping& asked) {
+bool retains_as_asked(const RetentionSettings& kept, const RetentionSettings& asked) {
   return kept.history == asked.history && kept.previous_image == asked.previous_image &&
-         (kept.expiry == Keeping::Expiry::Off) == (asked.expiry == Keeping::Expiry::Off);
+         (kept.expiry == RetentionSettings::Expiry::Off) ==
+             (asked.expiry == RetentionSettings::Expiry::Off);
 }
 
 storage::Head initial_head(Lsn lsn, UnixSeconds ts, const ContainerDefinition& definition) {
   storage::Head head;
   head.lsn = lsn;
   head.ts = ts;
-  head.keeping = keeping_of(definition);
+  head.retention = retention_of(definition);
   // There is nothing to build entries for.
-  if (head.keeping.expiry != Keeping::Expiry::Off) head.keeping.expiry = Keeping::Expiry::Complete;
-  if (head.keeping.history != Keeping::History::None) {
+  if (head.retention.expiry != RetentionSettings::Expiry::Off)
+    head.retention.expiry = RetentionSettings::Expiry::Complete;
+  if (head.retention.history != RetentionSettings::History::None) {
     head.history = std::make_shared<const std::vector<storage::HistoryPart>>(
         std::vector<storage::HistoryPart>{{"", lsn, lsn}});
   }
