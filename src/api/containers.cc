@@ -6,6 +6,7 @@
 #include "api/reply.h"
 #include "api/resource_list.h"
 #include "api/throughput.h"
+#include "maintenance/index_builder.h"
 #include "protocol/container/container_definition.h"
 
 namespace orrery::api::containers {

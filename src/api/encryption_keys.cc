@@ -30,10 +30,10 @@ Result<catalog::EncryptionKeyPtr> find(const Services& services, const Context& 
   const std::string& name = path.names[1];
   catalog::EncryptionKeyPtr key;
   if (!addressed_by_rid(services, path)) {
-    key = services.catalog.encryption_key(database->id, name);
+    key = services.catalog.encryption_keys().find(database->id, name);
   } else if (const auto rid = Rid::parse(name);
              rid && rid->kind() == RidKind::EncryptionKey && rid->database_rid() == database->rid) {
-    key = services.catalog.encryption_key(*rid);
+    key = services.catalog.encryption_keys().find(*rid);
   }
   if (!key) {
     return Error(ErrorCode::NotFound,
@@ -51,7 +51,8 @@ Async<http::Response> create(Services& services, Context& context) {
                 find_database(services, context.path, ErrorCode::OwnerNotFound));
   ORRERY_CO_TRY(auto members, parse_encryption_key(context.request.body));
   ORRERY_CO_TRY(const auto key, co_await run_blocking(services.blocking, [&] {
-                  return services.catalog.create_encryption_key(database->rid, std::move(members));
+                  return services.catalog.encryption_keys().create(database->rid,
+                                                                   std::move(members));
                 }));
   context.charge = kMetadataWrite;
   co_return show(context, 201, *key);
@@ -63,7 +64,7 @@ Result<http::Response> list(Services& services, Context& context) {
   return list_page(
       context, database->rid.text(), "ClientEncryptionKeys",
       [&](std::string_view after, std::size_t count) {
-        return services.catalog.encryption_keys(database->rid, after, count);
+        return services.catalog.encryption_keys().list(database->rid, after, count);
       },
       [](const catalog::EncryptionKey& key) { return to_wire(key).dump(); },
       [](const catalog::EncryptionKey& key) { return key.rid; });
@@ -91,7 +92,7 @@ Async<http::Response> replace(Services& services, Context& context) {
                     members["id"].get<std::string>()));
   }
   ORRERY_CO_TRY(const auto replaced, co_await run_blocking(services.blocking, [&] {
-                  return services.catalog.replace_encryption_key(
+                  return services.catalog.encryption_keys().replace(
                       key->rid, context.header(headers::kIfMatch), std::move(members));
                 }));
   context.charge = kMetadataWrite;

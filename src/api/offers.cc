@@ -58,7 +58,7 @@ http::Response show(const Services& services, Context& context, const catalog::O
   response.add(headers::kMinThroughput.text, static_cast<std::uint64_t>(minimum_throughput(offer)));
   // More throughput than the ranges serve is stored and stays pending until they have been split.
   response.add(headers::kOfferReplacePending.text,
-               services.catalog.needs_more_ranges(offer) ? "true" : "false");
+               catalog::needs_more_ranges(services.catalog, offer) ? "true" : "false");
   return response;
 }
 
@@ -70,7 +70,7 @@ Result<catalog::OfferPtr> find(const Services& services, const Context& context)
         ErrorCode::BadRequest,
         fmt::format("'{}' is not the id of an offer: take it from the list of offers.", id));
   }
-  auto offer = services.catalog.offer(*rid);
+  auto offer = services.catalog.offers().find(*rid);
   if (!offer) {
     return Error(ErrorCode::NotFound,
                  fmt::format("Resource Not Found. There is no offer '{}'.", id));
@@ -84,7 +84,7 @@ Result<http::Response> list(Services& services, Context& context) {
   return list_page(
       context, "", "Offers",
       [&](std::string_view after, std::size_t count) {
-        return services.catalog.offers(after, count);
+        return services.catalog.offers().list(after, count);
       },
       [](const catalog::Offer& offer) { return to_wire(offer).dump(); },
       [](const catalog::Offer& offer) { return offer.rid; });
@@ -110,7 +110,7 @@ Async<http::Response> replace(Services& services, Context& context) {
   }
   ORRERY_CO_TRY(const auto throughput, replaced_throughput(context, *offer, body));
   ORRERY_CO_TRY(const auto replaced, co_await run_blocking(services.blocking, [&] {
-                  return services.catalog.replace_offer(
+                  return services.catalog.offers().replace(
                       offer->rid, context.header(headers::kIfMatch), throughput);
                 }));
   context.charge = kMetadataWrite;

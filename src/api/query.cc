@@ -22,6 +22,7 @@
 #include "api/reply.h"
 #include "base/diagnostics.h"
 #include "json/document_text.h"
+#include "maintenance/index_builder.h"
 #include "protocol/wire/headers.h"
 #include "query/plan/plan.h"
 

@@ -18,8 +18,12 @@
 #include "feed/reader.h"
 #include "index/advisor.h"
 #include "index/vector/vector_indexes.h"
-#include "maintenance/index_builder.h"
 #include "partition/partition.h"
+
+namespace orrery::maintenance {
+class IndexBuilder;
+class RangeChanges;
+}  // namespace orrery::maintenance
 
 namespace orrery::api {
 
@@ -28,6 +32,7 @@ struct ReadAhead;
 
 struct Services {
   catalog::Catalog& catalog;
+  maintenance::RangeChanges& range_changes;
   storage::Store& store;
   boost::asio::thread_pool& blocking;  ///< where what may block runs
   BackgroundPool& scans;  ///< where pages of feeds are read, which gives way to writers

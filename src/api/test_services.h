@@ -13,6 +13,7 @@
 #include "api/services.h"
 #include "feed/live_map.h"
 #include "feed/reader.h"
+#include "maintenance/range_change.h"
 #include "partition/test_environment.h"
 
 namespace orrery::api {
@@ -25,7 +26,9 @@ class TestServices {
     catalog_ = std::move(catalog::Catalog::open(home.environment(), make_rules).value());
     home.committer().start();
     database_ = catalog_->create_database("d", {}).value();
+    range_changes_ = std::make_unique<maintenance::RangeChanges>(home.environment(), *catalog_);
     services_.reset(new Services{*catalog_,
+                                 *range_changes_,
                                  home.store(),
                                  blocking_,
                                  scans_,
@@ -40,7 +43,7 @@ class TestServices {
                                  {}});
   }
   ~TestServices() {
-    catalog_->stop();
+    range_changes_->stop();
     home.committer().stop();
     scans_.join();
     blocking_.join();
@@ -72,6 +75,7 @@ class TestServices {
   FeedPush push_{blocking_};
   PageAhead page_ahead_;
   std::unique_ptr<catalog::Catalog> catalog_;
+  std::unique_ptr<maintenance::RangeChanges> range_changes_;
   catalog::DatabasePtr database_;
   std::unique_ptr<Services> services_;
 };

@@ -9,6 +9,7 @@
 #include "api/addressing.h"
 #include "api/handlers.h"
 #include "api/reply.h"
+#include "maintenance/range_change.h"
 #include "protocol/wire/resource_body.h"
 
 namespace orrery::api::topology {
@@ -36,11 +37,11 @@ Result<RangeId> range_id(const Json& value, std::string_view form) {
 
 /// The change runs where it takes nobody's place, and goes on if the caller leaves.
 Async<http::Response> run(Services& services, Context& context,
-                          std::unique_ptr<catalog::RangeChange> change) {
+                          std::unique_ptr<maintenance::RangeChange> change) {
   ORRERY_CO_TRY(const auto made,
                 co_await run_blocking(services.topology, [change = std::move(change)]() mutable {
                   auto outcome = change->run();
-                  // Whoever hears of it may ask for more.
+                  // A client that hears of it may ask for more.
                   change.reset();
                   return outcome;
                 }));
@@ -69,7 +70,7 @@ Async<http::Response> split(Services& services, Context& context) {
     }
     at = std::move(*parsed);
   }
-  ORRERY_CO_TRY(auto change, services.catalog.begin_split(container->rid, range, at));
+  ORRERY_CO_TRY(auto change, services.range_changes.begin_split(container->rid, range, at));
   co_return co_await run(services, context, std::move(change));
 }
 
@@ -84,10 +85,10 @@ Async<http::Response> merge(Services& services, Context& context) {
   }
   ORRERY_CO_TRY(const auto one, range_id((*named)[0], kForm));
   ORRERY_CO_TRY(const auto other, range_id((*named)[1], kForm));
-  ORRERY_CO_TRY(auto change, services.catalog.begin_merge(container->rid, one, other));
-  // What is left must serve the throughput, or it would be split again the next moment.
+  ORRERY_CO_TRY(auto change, services.range_changes.begin_merge(container->rid, one, other));
+  // The ranges that are left must serve the throughput, or they would be split again at once.
   const auto left = static_cast<std::int64_t>(container->ranges.all().size()) - 1;
-  if (const auto offer = services.catalog.offer_of(container->rid);
+  if (const auto offer = services.catalog.offers().of(container->rid);
       offer && offer->throughput.request_units() > left * kRangeUnitsMax) {
     co_return Error(
         ErrorCode::BadRequest,

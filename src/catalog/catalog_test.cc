@@ -87,7 +87,6 @@ class CatalogTest : public testing::Test {
   }
   void close() {
     home.log().release();
-    if (catalog) catalog->stop();
     home.committer().stop();
     catalog.reset();
     home.close();
@@ -155,38 +154,21 @@ class CatalogTest : public testing::Test {
       }
     }
     for (const auto& database : catalog->databases("", SIZE_MAX)) {
-      for (const auto& key : catalog->encryption_keys(database->rid, "", SIZE_MAX)) {
+      for (const auto& key : catalog->encryption_keys().list(database->rid, "", SIZE_MAX)) {
         text += fmt::format("encryption key {} in '{}' {} {}\n", key->rid.text(), database->id,
                             key->etag().text(), key->members.dump());
-        EXPECT_EQ(catalog->encryption_key(database->id, key->id), key);
-        EXPECT_EQ(catalog->encryption_key(key->rid), key);
+        EXPECT_EQ(catalog->encryption_keys().find(database->id, key->id), key);
+        EXPECT_EQ(catalog->encryption_keys().find(key->rid), key);
       }
     }
-    for (const auto& offer : catalog->offers("", SIZE_MAX)) {
+    for (const auto& offer : catalog->offers().list("", SIZE_MAX)) {
       text += fmt::format(
           "offer {} of {} manual {} autoscale {} highest {} {}\n", offer->rid.text(),
           offer->owner.text(), offer->throughput.manual.value_or(0),
           offer->throughput.autoscale_max.value_or(0), offer->highest_ever, offer->etag().text());
-      EXPECT_EQ(catalog->offer_of(offer->owner), offer);
+      EXPECT_EQ(catalog->offers().of(offer->owner), offer);
     }
     return text;
-  }
-
-  /// How many keys of a partition are left in all families.
-  std::size_t keys_left(PartitionNumber number) {
-    std::size_t count = 0;
-    const auto snapshot = home.store().snapshot();
-    for (const Family family :
-         {Family::Heads, Family::Log, Family::Ids, Family::Rids, Family::Unique}) {
-      count += contents(*snapshot, family, storage::partition_prefix(number),
-                        storage::partition_end(number))
-                   .size();
-    }
-    std::string value;
-    if (snapshot->get(Family::Catalog, garbage_key(number), value) != storage::Lookup::Missing) {
-      ++count;
-    }
-    return count;
   }
 
   CatalogLimits limits;
@@ -251,10 +233,10 @@ TEST_F(CatalogTest, DeletingADatabaseTakesEverythingInItAlong) {
   EXPECT_EQ(catalog->container(container->rid), nullptr);
   EXPECT_EQ(catalog->container("d", "shared"), nullptr);
   EXPECT_EQ(catalog->container("other", "c"), other);
-  EXPECT_EQ(catalog->offer_of(database->rid), nullptr);
-  EXPECT_EQ(catalog->offer_of(container->rid), nullptr);
-  EXPECT_THAT(catalog->offers("", SIZE_MAX), SizeIs(1));
-  EXPECT_EQ(catalog->container_count(), 1u);
+  EXPECT_EQ(catalog->offers().of(database->rid), nullptr);
+  EXPECT_EQ(catalog->offers().of(container->rid), nullptr);
+  EXPECT_THAT(catalog->offers().list("", SIZE_MAX), SizeIs(1));
+  EXPECT_EQ(catalog->definitions().container_count(), 1u);
   EXPECT_EQ(write_refusal(container), ErrorCode::OwnerNotFound);
   EXPECT_EQ(write_refusal(shared), ErrorCode::OwnerNotFound);
   EXPECT_EQ(catalog->delete_database(database->rid, "").error().code(), ErrorCode::NotFound);
@@ -453,53 +435,55 @@ TEST_F(CatalogTest, EncryptionKeysAreThereAfterARestartAndGoneWithTheirDatabase)
   const auto gone = make_database("gone");
   for (const auto& database : {kept, gone}) {
     for (const char* id : {"b", "a"}) {
-      ASSERT_TRUE(catalog->create_encryption_key(database->rid, key_members(id)));
+      ASSERT_TRUE(catalog->encryption_keys().create(database->rid, key_members(id)));
     }
   }
-  const auto first = catalog->encryption_key("kept", "b");
-  EXPECT_EQ(catalog->create_encryption_key(kept->rid, key_members("b")).error().code(),
+  const auto first = catalog->encryption_keys().find("kept", "b");
+  EXPECT_EQ(catalog->encryption_keys().create(kept->rid, key_members("b")).error().code(),
             ErrorCode::Conflict);
   ASSERT_TRUE(catalog->delete_database(gone->rid, ""));
-  EXPECT_EQ(catalog->encryption_key("gone", "a"), nullptr);
-  EXPECT_EQ(catalog->create_encryption_key(gone->rid, key_members("c")).error().code(),
+  EXPECT_EQ(catalog->encryption_keys().find("gone", "a"), nullptr);
+  EXPECT_EQ(catalog->encryption_keys().create(gone->rid, key_members("c")).error().code(),
             ErrorCode::OwnerNotFound);
 
   const std::string before = describe();
   reopen();
   EXPECT_EQ(describe(), before);
-  EXPECT_THAT(catalog->encryption_keys(kept->rid, "", SIZE_MAX), SizeIs(2));
-  EXPECT_THAT(catalog->encryption_keys(kept->rid, first->rid.bytes(), SIZE_MAX), SizeIs(1));
-  const auto later = catalog->create_encryption_key(kept->rid, key_members("c"));
+  EXPECT_THAT(catalog->encryption_keys().list(kept->rid, "", SIZE_MAX), SizeIs(2));
+  EXPECT_THAT(catalog->encryption_keys().list(kept->rid, first->rid.bytes(), SIZE_MAX), SizeIs(1));
+  const auto later = catalog->encryption_keys().create(kept->rid, key_members("c"));
   ASSERT_TRUE(later);
-  EXPECT_LT(catalog->encryption_key("kept", "a")->rid, (*later)->rid) << "in order of creation";
+  EXPECT_LT(catalog->encryption_keys().find("kept", "a")->rid, (*later)->rid)
+      << "in order of creation";
 }
 
 TEST_F(CatalogTest, AnEncryptionKeyIsReplacedUnderItsCondition) {
   const auto database = make_database("d");
-  const auto key = catalog->create_encryption_key(database->rid, key_members("k"));
+  const auto key = catalog->encryption_keys().create(database->rid, key_members("k"));
   ASSERT_TRUE(key);
-  const auto replaced =
-      catalog->replace_encryption_key((*key)->rid, (*key)->etag().text(), key_members("k", "BBBB"));
+  const auto replaced = catalog->encryption_keys().replace((*key)->rid, (*key)->etag().text(),
+                                                           key_members("k", "BBBB"));
   ASSERT_TRUE(replaced);
   EXPECT_EQ((*replaced)->rid, (*key)->rid);
-  EXPECT_EQ(catalog->encryption_key("d", "k"), *replaced);
-  EXPECT_EQ(catalog->replace_encryption_key((*key)->rid, (*key)->etag().text(), key_members("k"))
+  EXPECT_EQ(catalog->encryption_keys().find("d", "k"), *replaced);
+  EXPECT_EQ(catalog->encryption_keys()
+                .replace((*key)->rid, (*key)->etag().text(), key_members("k"))
                 .error()
                 .code(),
             ErrorCode::PreconditionFailed);
   ASSERT_TRUE(catalog->delete_database(database->rid, ""));
-  EXPECT_EQ(catalog->replace_encryption_key((*key)->rid, "", key_members("k")).error().code(),
+  EXPECT_EQ(catalog->encryption_keys().replace((*key)->rid, "", key_members("k")).error().code(),
             ErrorCode::NotFound);
 }
 
 TEST_F(CatalogTest, ADatabaseHasALimitedNumberOfEncryptionKeys) {
   const auto database = make_database("d");
   for (std::size_t i = 0; i < kEncryptionKeysMax; ++i) {
-    ASSERT_TRUE(catalog->create_encryption_key(database->rid, key_members(std::to_string(i))));
+    ASSERT_TRUE(catalog->encryption_keys().create(database->rid, key_members(std::to_string(i))));
   }
-  EXPECT_EQ(catalog->create_encryption_key(database->rid, key_members("more")).error().code(),
+  EXPECT_EQ(catalog->encryption_keys().create(database->rid, key_members("more")).error().code(),
             ErrorCode::Forbidden);
-  ASSERT_TRUE(catalog->create_encryption_key(make_database("other")->rid, key_members("more")));
+  ASSERT_TRUE(catalog->encryption_keys().create(make_database("other")->rid, key_members("more")));
 }
 
 // ── offers ───────────────────────────────────────────────────────────────────────────────────────
@@ -507,16 +491,17 @@ TEST_F(CatalogTest, ADatabaseHasALimitedNumberOfEncryptionKeys) {
 TEST_F(CatalogTest, AContainerHasAnOfferOfItsOwnUnlessItsDatabaseHasOne) {
   const auto plain = make_database("plain");
   const auto standard = make_container(plain, "standard");
-  ASSERT_NE(catalog->offer_of(standard->rid), nullptr);
-  EXPECT_EQ(catalog->offer_of(standard->rid)->throughput.manual, 400);
-  EXPECT_EQ(catalog->offer_of(plain->rid), nullptr);
+  ASSERT_NE(catalog->offers().of(standard->rid), nullptr);
+  EXPECT_EQ(catalog->offers().of(standard->rid)->throughput.manual, 400);
+  EXPECT_EQ(catalog->offers().of(plain->rid), nullptr);
 
   const auto sharing = make_database("sharing", manual(1000));
-  ASSERT_NE(catalog->offer_of(sharing->rid), nullptr);
-  EXPECT_EQ(catalog->offer_of(sharing->rid)->throughput.manual, 1000);
-  EXPECT_EQ(catalog->offer_of(make_container(sharing, "shared")->rid), nullptr);
-  EXPECT_EQ(catalog->offer_of(make_container(sharing, "own", manual(700))->rid)->throughput.manual,
-            700);
+  ASSERT_NE(catalog->offers().of(sharing->rid), nullptr);
+  EXPECT_EQ(catalog->offers().of(sharing->rid)->throughput.manual, 1000);
+  EXPECT_EQ(catalog->offers().of(make_container(sharing, "shared")->rid), nullptr);
+  EXPECT_EQ(
+      catalog->offers().of(make_container(sharing, "own", manual(700))->rid)->throughput.manual,
+      700);
 }
 
 TEST_F(CatalogTest, ThroughputIsSharedByAnyNumberOfContainers) {
@@ -540,19 +525,19 @@ TEST_F(CatalogTest, ThroughputIsSharedByALimitedNumberOfContainersWhereThatIsAsk
 
 TEST_F(CatalogTest, AReplacedOfferRemembersTheHighestItEverWas) {
   const auto container = make_container(make_database("d"), "c", manual(5000));
-  const auto offer = catalog->offer_of(container->rid);
-  ASSERT_TRUE(catalog->replace_offer(offer->rid, offer->etag().text(), manual(9000)));
-  const auto lowered = catalog->replace_offer(offer->rid, "", manual(600));
+  const auto offer = catalog->offers().of(container->rid);
+  ASSERT_TRUE(catalog->offers().replace(offer->rid, offer->etag().text(), manual(9000)));
+  const auto lowered = catalog->offers().replace(offer->rid, "", manual(600));
   ASSERT_TRUE(lowered);
   EXPECT_EQ((*lowered)->throughput.manual, 600);
   EXPECT_EQ((*lowered)->highest_ever, 9000);
-  EXPECT_EQ(catalog->offer(offer->rid), *lowered);
-  EXPECT_EQ(catalog->offer_of(container->rid), *lowered);
-  EXPECT_EQ(catalog->replace_offer(offer->rid, offer->etag().text(), manual(400)).error().code(),
+  EXPECT_EQ(catalog->offers().find(offer->rid), *lowered);
+  EXPECT_EQ(catalog->offers().of(container->rid), *lowered);
+  EXPECT_EQ(catalog->offers().replace(offer->rid, offer->etag().text(), manual(400)).error().code(),
             ErrorCode::PreconditionFailed);
   ASSERT_TRUE(catalog->delete_container(container->rid, ""));
-  EXPECT_EQ(catalog->offer(offer->rid), nullptr);
-  EXPECT_EQ(catalog->replace_offer(offer->rid, "", manual(400)).error().code(),
+  EXPECT_EQ(catalog->offers().find(offer->rid), nullptr);
+  EXPECT_EQ(catalog->offers().replace(offer->rid, "", manual(400)).error().code(),
             ErrorCode::NotFound);
 }
 
@@ -579,7 +564,7 @@ TEST_F(CatalogTest, ARestartFindsEverythingAsItWas) {
   EXPECT_EQ(describe(), before);
   reopen();
   EXPECT_EQ(describe(), before) << "and once more";
-  EXPECT_EQ(catalog->offer_of(container->rid)->throughput.increment_percent, 10);
+  EXPECT_EQ(catalog->offers().of(container->rid)->throughput.increment_percent, 10);
 }
 
 TEST_F(CatalogTest, ARestartFindsHeadsAndCountsOfPartitions) {
@@ -619,61 +604,6 @@ TEST_F(CatalogTest, ADeletedContainerRefusesWritesOfThoseWhoStillHoldIt) {
   write(container, 1);
   ASSERT_TRUE(catalog->delete_container(container->rid, ""));
   EXPECT_EQ(write_refusal(container), ErrorCode::OwnerNotFound);
-}
-
-TEST_F(CatalogTest, TheSpaceOfADeletedContainerIsReclaimed) {
-  const auto database = make_database("d");
-  const auto neighbour_before = make_container(database, "before");
-  const auto container = make_container(database, "c", manual(24'000));
-  const auto neighbour_after = make_container(database, "after");
-  write(neighbour_before, 10);
-  for (std::size_t range = 0; range < 4; ++range) write(container, 50, range);
-  write(neighbour_after, 10);
-  ASSERT_TRUE(catalog->delete_container(container->rid, ""));
-  for (const auto& range : container->ranges.all()) {
-    EXPECT_TRUE(eventually([&] { return keys_left(range.partition->number()) == 0; }));
-  }
-  for (const auto& neighbour : {neighbour_before, neighbour_after}) {
-    const auto number = neighbour->ranges.all()[0].partition->number();
-    EXPECT_THAT(partition::audit(home.store(), number).entries, SizeIs(10));
-  }
-}
-
-TEST_F(CatalogTest, TheSpaceOfALargeContainerIsReclaimedToo) {
-  const auto database = make_database("d");
-  const auto container = make_container(database, "c");
-  const auto neighbour = make_container(database, "neighbour");
-  write(container, 10'500);
-  write(neighbour, 10);
-  ASSERT_TRUE(catalog->delete_container(container->rid, ""));
-  EXPECT_TRUE(
-      eventually([&] { return keys_left(container->ranges.all()[0].partition->number()) == 0; }));
-  EXPECT_THAT(
-      partition::audit(home.store(), neighbour->ranges.all()[0].partition->number()).entries,
-      SizeIs(10));
-}
-
-TEST_F(CatalogTest, ReclaimingThatWasCutShortGoesOnAfterARestart) {
-  const auto container = make_container(make_database("d"), "c");
-  const auto number = container->ranges.all()[0].partition->number();
-  write(container, 20);
-  // The deletion commits, and the disk fails when its space is to be reclaimed.
-  home.log().fail_next(Fault::BeforeWriting, /*recoverable=*/false, /*spared=*/1);
-  ASSERT_TRUE(catalog->delete_container(container->rid, ""));
-  ASSERT_TRUE(eventually([&] { return !home.committer().accepts(); }));
-  EXPECT_GT(keys_left(number), 0u);
-  reopen();
-  EXPECT_EQ(catalog->container("d", "c"), nullptr);
-  EXPECT_TRUE(eventually([&] { return keys_left(number) == 0; }));
-}
-
-TEST_F(CatalogTest, ReclaimingThatFailedGoesOnOnceTheDiskRecovers) {
-  const auto container = make_container(make_database("d"), "c");
-  const auto number = container->ranges.all()[0].partition->number();
-  write(container, 20);
-  home.log().fail_next(Fault::BeforeWriting, /*recoverable=*/true, /*spared=*/1);
-  ASSERT_TRUE(catalog->delete_container(container->rid, ""));
-  EXPECT_TRUE(eventually([&] { return keys_left(number) == 0; }));
 }
 
 TEST_F(CatalogTest, TheLogOfAContainerOfTheSameNameBeginsAboveTheLastOnes) {
@@ -776,7 +706,7 @@ class CatalogFaultTest : public CatalogTest, public testing::WithParamInterface<
     if (name == "DeleteContainer") return catalog->delete_container(container->rid, "");
     if (name == "ReplaceOffer") {
       return outcome(
-          catalog->replace_offer(catalog->offer_of(container->rid)->rid, "", manual(900)));
+          catalog->offers().replace(catalog->offers().of(container->rid)->rid, "", manual(900)));
     }
     return outcome(
         catalog->replace_container(container->rid, "", [](const ContainerDefinition& current) {
@@ -807,8 +737,7 @@ TEST_P(CatalogFaultTest, MemoryAndDiskAgreeAfterRecovery) {
     EXPECT_EQ(head(still), Lsn{3});
   } else {
     EXPECT_EQ(write_refusal(container), ErrorCode::OwnerNotFound);
-    EXPECT_TRUE(
-        eventually([&] { return keys_left(container->ranges.all()[0].partition->number()) == 0; }));
+    EXPECT_EQ(catalog->garbage().take(), container->ranges.all()[0].partition->number());
   }
   if (const auto made = catalog->container("d", "new")) write(made, 1, 3);
   write(catalog->container("other", "c"), 1);
@@ -919,27 +848,6 @@ TEST_F(CatalogInterruptionTest, AContainerPreparedBeforeRecoveryIsNotMadeInAData
   EXPECT_TRUE(opened) << "the server does not start any more: " << opened.error().message();
 }
 
-TEST_F(CatalogInterruptionTest, AReplacePreparedBeforeRecoveryDoesNotBringBackADeletedContainer) {
-  const auto container = make_container(make_database("d"), "c");
-  const auto number = container->ranges.all()[0].partition->number();
-  write(container, 3);
-  home.log().fail_next(Fault::AfterWriting, /*recoverable=*/false);
-  ASSERT_FALSE(catalog->delete_container(container->rid, ""));
-  const auto replaced =
-      catalog->replace_container(container->rid, "", [&](const ContainerDefinition& current) {
-        recover();
-        EXPECT_TRUE(eventually([&] { return keys_left(number) == 0; }));
-        return Result<ContainerDefinition>(current);
-      });
-  EXPECT_FALSE(replaced);
-  EXPECT_EQ(catalog->container("d", "c"), nullptr);
-  close();
-  home.open();
-  const auto opened = Catalog::open(home.environment(),
-                                    [](const ContainerDefinition&) { return partition::Rules(); });
-  EXPECT_TRUE(opened) << "the server does not start any more: " << opened.error().message();
-}
-
 TEST(CatalogRaceTest, ANewContainerHasOneWriterAlsoWhenTheDiskFailsRightAfterItsCreation) {
   // The creation commits, the next commit fails, and recovery loads the catalog, all before the
   // creating thread has woken up: it must not put a second partition beside the one that was
@@ -974,7 +882,6 @@ TEST(CatalogRaceTest, ANewContainerHasOneWriterAlsoWhenTheDiskFailsRightAfterIts
     EXPECT_LE(writers.size(), 1u) << "two writers of one partition in round " << round;
     if (testing::Test::HasFailure()) break;
   }
-  catalog->stop();
   home.committer().stop();
 }
 

@@ -1,5 +1,5 @@
 // Resources: databases, containers, encryption keys and offers, as values. A change makes a new
-// value; whoever holds the old one keeps a consistent view.
+// value; a request that holds the old one keeps a consistent view.
 #pragma once
 
 #include <cstdint>
@@ -48,7 +48,7 @@ struct Container {
   }
 };
 
-/// A client encryption key. What it says is the client's business.
+/// A client encryption key. Its meaning is the client's business.
 struct EncryptionKey {
   Rid rid;
   std::string id;
@@ -62,14 +62,14 @@ struct EncryptionKey {
   }
 };
 
-/// What a client may ask for when it makes a container or a database.
+/// The throughput that a client asks for when it makes a container or a database.
 struct Throughput {
   std::optional<std::int64_t> manual;             ///< RU/s
   std::optional<std::int64_t> autoscale_max;      ///< RU/s
   std::optional<std::int64_t> increment_percent;  ///< autoscale's automatic upgrade policy
   std::string legacy_type;                        ///< "S1", "S2", "S3", or empty
 
-  /// What counts for the number of ranges.
+  /// The throughput that decides on the number of ranges.
   std::int64_t request_units() const { return autoscale_max.value_or(manual.value_or(0)); }
   bool operator==(const Throughput&) const = default;
 };
@@ -84,5 +84,11 @@ struct Offer {
 
   ETag etag() const { return ETag(version, ts); }
 };
+
+// Shared by the catalog and requests under way.
+using DatabasePtr = std::shared_ptr<const Database>;
+using ContainerPtr = std::shared_ptr<const Container>;
+using OfferPtr = std::shared_ptr<const Offer>;
+using EncryptionKeyPtr = std::shared_ptr<const EncryptionKey>;
 
 }  // namespace orrery::catalog

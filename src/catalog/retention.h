@@ -1,5 +1,5 @@
-// The retention that a container's definition asks of its partitions: history and expiry entries, and
-// for how long.
+// The retention that a container's definition asks of its partitions: history and expiry entries,
+// and for how long.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@
 
 namespace orrery::catalog {
 
-/// The settings that the partitions of such a container ought to have. Of `expiry` only whether there
-/// are to be entries counts: Off, or Building.
+/// The settings that the partitions of such a container ought to have. Of `expiry` only whether
+/// there are to be entries counts: Off, or Building.
 storage::RetentionSettings retention_of(const ContainerDefinition& definition);
 
 /// Whether a partition does what is asked.

@@ -39,7 +39,7 @@ void AutoSplit::stop() {
 bool AutoSplit::step() { return split_for_throughput() || split_for_size(); }
 
 bool AutoSplit::split(const Container& container, const Range& range, std::string_view why) {
-  auto change = catalog_.begin_split(container.rid, range.id, {});
+  auto change = changes_.begin_split(container.rid, range.id, {});
   if (!change) return false;  // Too narrow, or somebody is at it already.
   diagnostics::info("{}: range {} is being split because {}", container.alt_content_path,
                     range.id.value, why);
@@ -53,8 +53,8 @@ bool AutoSplit::split(const Container& container, const Range& range, std::strin
 }
 
 bool AutoSplit::split_for_throughput() {
-  for (const OfferPtr& offer : catalog_.offers({}, SIZE_MAX)) {
-    if (!catalog_.needs_more_ranges(*offer)) continue;
+  for (const OfferPtr& offer : catalog_.offers().list({}, SIZE_MAX)) {
+    if (!catalog::needs_more_ranges(catalog_, *offer)) continue;
     const auto container = catalog_.container(offer->owner);
     if (!container) continue;
     const auto& key = container->definition.partition_key();

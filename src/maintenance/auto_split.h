@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "catalog/catalog.h"
+#include "maintenance/range_change.h"
 #include "protocol/ids.h"
 
 namespace orrery::maintenance {
@@ -22,12 +23,12 @@ struct AutoSplitOptions {
 /// Looks around on a thread of its own.
 class AutoSplit {
  public:
-  AutoSplit(catalog::Catalog& catalog, AutoSplitOptions options)
-      : catalog_(catalog), options_(options) {}
+  AutoSplit(catalog::Catalog& catalog, RangeChanges& changes, AutoSplitOptions options)
+      : catalog_(catalog), changes_(changes), options_(options) {}
   ~AutoSplit() { stop(); }
 
   void start();
-  /// Waits for a split that is under way; that gives up once the catalog is stopped.
+  /// Waits for a split that is under way; that gives up once RangeChanges are stopped.
   void stop();
 
   /// Splits one range if any ought to be, and says whether it did. Blocks. Not while started.
@@ -41,6 +42,7 @@ class AutoSplit {
              std::string_view why);
 
   catalog::Catalog& catalog_;
+  RangeChanges& changes_;
   const AutoSplitOptions options_;
   /// Ranges of which a split took next to nothing away, as when one key has most of the documents:
   /// how large they must become before another is tried.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "maintenance/document_families.h"
 #include "storage/keys.h"
 
 namespace orrery::maintenance {
@@ -10,10 +11,6 @@ namespace {
 using storage::Family;
 
 constexpr std::chrono::seconds kInterval{1};
-
-constexpr Family kDocumentFamilies[] = {Family::Log,    Family::Ids,     Family::Rids,
-                                        Family::Unique, Family::History, Family::Expiry,
-                                        Family::Terms};
 
 }  // namespace
 

@@ -66,7 +66,7 @@ void Housekeeper::run() {
 
 void Housekeeper::check_clock() {
   const UnixSeconds now = environment_.clock.unix_seconds();
-  const auto latest = catalog_.latest_time();
+  const auto latest = catalog_.definitions().latest_time();
   const bool is_ahead = latest.ts > now + limits_.clock_tolerance;
   if (is_ahead && !has_warned_of_clock_) {
     stats_.clock_warnings.fetch_add(1, std::memory_order_relaxed);
@@ -90,7 +90,7 @@ bool Housekeeper::run_once() {
 
   Round round(limits_.round_max);
   reconcile(round);
-  const auto containers = catalog_.containers_with_upkeep();
+  const auto containers = catalog_.definitions().containers_with_upkeep();
   // On with those that the last round did not get to.
   auto at = std::ranges::upper_bound(containers, last_, {},
                                      [](const ContainerPtr& each) { return each->rid; });
@@ -113,16 +113,16 @@ bool Housekeeper::run_once() {
 }
 
 void Housekeeper::reconcile(Round& round) {
-  for (const Rid& container : catalog_.take_unreconciled()) {
+  for (const Rid& container : catalog_.retention().take_pending()) {
     if (round.is_over()) {
-      catalog_.reconcile_later(container);
+      catalog_.retention().apply_later(container);
       round.leave_something();
       continue;
     }
-    if (const auto done = catalog_.reconcile_keeping(container); !done) {
+    if (const auto done = catalog_.retention().apply(container); !done) {
       diagnostics::debug("a container does not keep yet what it should: {}",
                          done.error().message());
-      catalog_.reconcile_later(container);
+      catalog_.retention().apply_later(container);
     }
   }
 }

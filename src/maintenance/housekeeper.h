@@ -1,6 +1,5 @@
-// Housekeeper: what has to be done from time to time although nobody asks for it. Purges what has
-// expired, makes expiry entries where TTL was switched on, lets old history go, and sees to it that
-// partitions keep what their container asks for after a crash came in between.
+// Housekeeper: purges expired documents, builds expiry entries where TTL was switched on, trims
+// history whose retention is over, and applies retention settings that a crash has left behind.
 #pragma once
 
 #include <atomic>
@@ -62,7 +61,7 @@ class Housekeeper {
   const HousekeeperStats& stats() const { return stats_; }
 
  private:
-  /// What is known of a partition that is looked after.
+  /// State of a partition that is looked after.
   struct Watch {
     Lsn container_version;  // With another one everything is looked at again.
     std::uint64_t round = 0;
@@ -93,7 +92,7 @@ class Housekeeper {
   HousekeeperStats stats_;
   std::function<void(PartitionNumber, std::uint64_t)> tell_erased_;
 
-  // Only whoever runs rounds touches these.
+  // Only the thread that runs rounds touches these.
   std::unordered_map<std::uint32_t, Watch> watches_;  // By partition number.
   std::uint64_t rounds_ = 0;
   partition::StoreGeneration generation_;  // The committer's, in which the watches were made.

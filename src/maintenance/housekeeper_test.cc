@@ -12,7 +12,6 @@
 #include <gtest/gtest.h>
 
 #include "catalog/catalog.h"
-#include "catalog/retention.h"
 #include "partition/test_audit.h"
 #include "partition/test_environment.h"
 #include "storage/keys.h"
@@ -23,10 +22,6 @@ namespace {
 using namespace std::chrono_literals;
 using catalog::Catalog;
 using catalog::ContainerPtr;
-using catalog::needs_upkeep;
-using catalog::retains_as_asked;
-using catalog::retention_of;
-using catalog::trim_of;
 using partition::FaultyCommitLog;
 using partition::WriteOf;
 using storage::RetentionSettings;
@@ -49,39 +44,6 @@ partition::Rules rules_of(const ContainerDefinition& definition) {
   rules.default_ttl = definition.default_ttl();
   return rules;
 }
-
-// ── what a definition asks for ───────────────────────────────────────────────────────────────────
-
-TEST(RetentionTest, FollowsFromTheDefinition) {
-  EXPECT_EQ(retention_of(definition("c")), RetentionSettings{});
-  EXPECT_FALSE(needs_upkeep(definition("c")));
-  EXPECT_EQ(retention_of(definition("c", R"(,"defaultTtl":-1)")),
-            (RetentionSettings{{}, {}, RetentionSettings::Expiry::Building}));
-  EXPECT_EQ(retention_of(definition(
-                "c", R"(,"changeFeedPolicy":{"retentionDuration":1,"previousImage":"delete"})")),
-            (RetentionSettings{
-                RetentionSettings::History::All, RetentionSettings::PreviousImage::Delete, {}}));
-  EXPECT_EQ(retention_of(definition(
-                "c", R"(,"changeFeedPolicy":{"tombstoneDuration":1,"previousImage":"all"})")),
-            (RetentionSettings{RetentionSettings::History::Tombstones, {}, {}}));
-  EXPECT_TRUE(retains_as_asked({{}, {}, RetentionSettings::Expiry::Complete},
-                               {{}, {}, RetentionSettings::Expiry::Building}));
-  EXPECT_FALSE(retains_as_asked({}, {{}, {}, RetentionSettings::Expiry::Building}));
-}
-
-TEST(RetentionTest, HistoryIsKeptForMinutesAndDeletesAtLeastAsLong) {
-  const auto trim = trim_of({10, 0, {}}, 10'000, 5);
-  EXPECT_EQ(trim.all_before, 10'000 - 600);
-  EXPECT_EQ(trim.tombstones_before, 10'000 - 600);
-  EXPECT_EQ(trim.bytes_max, 5u);
-  EXPECT_EQ(trim_of({10, 5, {}}, 10'000, 5).tombstones_before, 10'000 - 600);
-  EXPECT_EQ(trim_of({10, 20, {}}, 10'000, 5).tombstones_before, 10'000 - 1200);
-  EXPECT_EQ(trim_of({10, -1, {}}, 10'000, 5).tombstones_before, 0);
-  EXPECT_GT(trim_of({0, 20, {}}, 10'000, 5).all_before, 1ll << 50) << "only tombstones are kept";
-  EXPECT_EQ(trim_of({INT32_MAX, 0, {}}, 10'000, 5).all_before, 10'000 - 60ll * INT32_MAX);
-}
-
-// ── the housekeeper ──────────────────────────────────────────────────────────────────────────────
 
 class HousekeeperTest : public testing::Test {
  protected:
@@ -106,7 +68,6 @@ class HousekeeperTest : public testing::Test {
   void close() {
     home.log().release();
     housekeeper.reset();
-    if (catalog) catalog->stop();
     home.committer().stop();
     catalog.reset();
     home.close();
@@ -203,8 +164,8 @@ TEST_F(HousekeeperTest, AClockThatWasAheadIsToldOnce) {
   EXPECT_EQ(housekeeper->stats().clock_warnings, 0u);
   home.advance(-72h);
   const auto now = home.environment().clock.unix_seconds();
-  EXPECT_EQ(catalog->latest_time().ts - now, 72 * 3600);
-  EXPECT_EQ(catalog->latest_time().container->definition.id(), "c");
+  EXPECT_EQ(catalog->definitions().latest_time().ts - now, 72 * 3600);
+  EXPECT_EQ(catalog->definitions().latest_time().container->definition.id(), "c");
   tidy();
   write("c", {{.id = "b"}});
   tidy();
@@ -485,7 +446,7 @@ TEST_F(HousekeeperTest, ADeletedContainerIsForgotten) {
   write("c", {{.id = "a"}});
   tidy();
   ASSERT_TRUE(catalog->delete_container(catalog->container("d", "c")->rid, {}));
-  EXPECT_THAT(catalog->containers_with_upkeep(), IsEmpty());
+  EXPECT_THAT(catalog->definitions().containers_with_upkeep(), IsEmpty());
   home.advance(60s);
   tidy();
 }

@@ -14,6 +14,7 @@
 #include <gtest/gtest.h>
 
 #include "catalog/catalog.h"
+#include "maintenance/range_change.h"
 #include "partition/test_audit.h"
 #include "partition/test_environment.h"
 
@@ -60,6 +61,7 @@ class IndexBuilderTest : public testing::Test {
     ASSERT_TRUE(opened) << opened.error().message();
     catalog = std::move(*opened);
     home.committer().start();
+    changes.emplace(home.environment(), *catalog);
     builder.emplace(home.environment(), *catalog,
                     IndexBuilderLimits{.rest_max = 0ms, .retry_interval = 1ms});
     catalog->on_change([this](const Rid& changed) { builder->reconcile(changed); });
@@ -67,9 +69,9 @@ class IndexBuilderTest : public testing::Test {
   void close() {
     home.log().release();
     builder->stop();
-    catalog->stop();
     home.committer().stop();
     builder.reset();
+    changes.reset();
     catalog.reset();
     home.close();
   }
@@ -143,6 +145,7 @@ class IndexBuilderTest : public testing::Test {
 
   partition::TestEnvironment home;
   std::unique_ptr<Catalog> catalog;
+  std::optional<RangeChanges> changes;
   std::optional<IndexBuilder> builder;
   int documents_made = 0;
 };
@@ -236,7 +239,7 @@ TEST_F(IndexBuilderTest, RangesThatCameOfASplitOrMergeAreBuiltOn) {
   request({"/a"});
   ASSERT_EQ(builder->run_once(), Outcome::Worked);
   ASSERT_THAT(indexes(), ElementsAre("/a(building)"));
-  ASSERT_TRUE(catalog->split_range(container()->rid, RangeId{0}));
+  ASSERT_TRUE(changes->split(container()->rid, RangeId{0}));
   EXPECT_THAT(indexes(), ElementsAre("/a(building)", "/a(building)"));
   work();
   EXPECT_THAT(indexes(), ElementsAre("/a", "/a"));
@@ -245,7 +248,7 @@ TEST_F(IndexBuilderTest, RangesThatCameOfASplitOrMergeAreBuiltOn) {
   // Only one of two parents has it.
   partition::Transaction drop{.work = partition::IndexChange{{"/p"}, {"/a"}}};
   ASSERT_TRUE(container()->ranges.all()[0].partition->submit_and_wait(std::move(drop)));
-  ASSERT_TRUE(catalog->merge_ranges(container()->rid, RangeId{1}, RangeId{2}));
+  ASSERT_TRUE(changes->merge(container()->rid, RangeId{1}, RangeId{2}));
   EXPECT_THAT(indexes(), ElementsAre("/p(building) /a(building)"));
   work();
   EXPECT_THAT(indexes(), ElementsAre("/p /a"));

@@ -18,6 +18,8 @@
 
 #include "catalog/catalog.h"
 #include "maintenance/auto_split.h"
+#include "maintenance/range_change.h"
+#include "maintenance/reclaimer.h"
 #include "partition/test_audit.h"
 #include "partition/test_environment.h"
 #include "storage/keys.h"
@@ -78,11 +80,17 @@ class SplitTest : public testing::Test {
     ASSERT_TRUE(opened) << opened.error().message();
     catalog = std::move(*opened);
     home.committer().start();
+    reclaimer.emplace(home.environment(), catalog->garbage());
+    reclaimer->start();
+    changes.emplace(home.environment(), *catalog);
   }
   void close() {
     home.log().release();
-    if (catalog) catalog->stop();
+    if (reclaimer) reclaimer->stop();
+    if (changes) changes->stop();
     home.committer().stop();
+    changes.reset();
+    reclaimer.reset();
     catalog.reset();
     home.close();
   }
@@ -117,7 +125,7 @@ class SplitTest : public testing::Test {
     for (const auto& value : key) only.key.partition_key += value + '\x01';
     return made;
   }
-  /// Writes as a request does: to whoever owns the key now.
+  /// Writes as a request does: to the range that owns the key now.
   Result<partition::Committed> write(Write::Kind kind, const std::vector<std::string>& key,
                                      const std::string& id, std::size_t padding = 0,
                                      const std::string& container_id = "c") {
@@ -193,6 +201,8 @@ class SplitTest : public testing::Test {
 
   partition::TestEnvironment home;
   std::unique_ptr<Catalog> catalog;
+  std::optional<Reclaimer> reclaimer;
+  std::optional<RangeChanges> changes;
   partition::TestLoop loop{1};
   DatabasePtr database;
   std::size_t documents_made = 0;
@@ -206,7 +216,7 @@ TEST_F(SplitTest, ASplitDividesARangeInTheMiddleAndKeepsEveryDocument) {
   const auto documents_before = documents();
   const Lsn head = before->ranges.all()[0].partition->head();
   home.advance(5s);
-  const auto split = catalog->split_range(before->rid, RangeId{0});
+  const auto split = changes->split(before->rid, RangeId{0});
   ASSERT_TRUE(split) << split.error().message();
   EXPECT_EQ(current(), *split);
   EXPECT_EQ(tiles(*split), "1[0,] 2[0,] ");
@@ -233,13 +243,13 @@ TEST_F(SplitTest, GrandchildrenAndMergedRangesNameAllTheirAncestorsOldestFirst) 
   const auto container = make_container();
   fill(40);
   const auto all = documents();
-  ASSERT_TRUE(catalog->split_range(container->rid, RangeId{0}));
-  ASSERT_TRUE(catalog->split_range(container->rid, RangeId{2}));
+  ASSERT_TRUE(changes->split(container->rid, RangeId{0}));
+  ASSERT_TRUE(changes->split(container->rid, RangeId{2}));
   EXPECT_EQ(tiles(current()), "1[0,] 3[0,2,] 4[0,2,] ");
-  ASSERT_TRUE(catalog->merge_ranges(container->rid, RangeId{3}, RangeId{1}));
+  ASSERT_TRUE(changes->merge(container->rid, RangeId{3}, RangeId{1}));
   EXPECT_EQ(tiles(current()), "5[0,1,2,3,] 4[0,2,] ");
   reopen();
-  ASSERT_TRUE(catalog->merge_ranges(container->rid, RangeId{5}, RangeId{4}));
+  ASSERT_TRUE(changes->merge(container->rid, RangeId{5}, RangeId{4}));
   EXPECT_EQ(tiles(current()), "6[0,1,2,3,4,5,] ");
   EXPECT_EQ(current()->ranges.version(), 5u);
   EXPECT_EQ(documents(), all);
@@ -254,7 +264,7 @@ TEST_F(SplitTest, AMergedRangesHeadIsTheHigherAndNewWritesComeAboveBoth) {
   fill(40);
   const Lsn left = container->ranges.all()[0].partition->head();
   const Lsn right = container->ranges.all()[1].partition->head();
-  const auto merged = catalog->merge_ranges(container->rid, RangeId{0}, RangeId{1});
+  const auto merged = changes->merge(container->rid, RangeId{0}, RangeId{1});
   ASSERT_TRUE(merged);
   const auto& partition = (*merged)->ranges.all()[0].partition;
   EXPECT_EQ(partition->head(), std::max(left, right));
@@ -267,9 +277,9 @@ TEST_F(SplitTest, AMergedRangesHeadIsTheHigherAndNewWritesComeAboveBoth) {
 TEST_F(SplitTest, DocumentNumbersOfNewRangesNeverMeetThoseOfOldOnes) {
   const auto container = make_container();
   fill(30);
-  ASSERT_TRUE(catalog->split_range(container->rid, RangeId{0}));
+  ASSERT_TRUE(changes->split(container->rid, RangeId{0}));
   fill(30);
-  ASSERT_TRUE(catalog->merge_ranges(container->rid, RangeId{1}, RangeId{2}));
+  ASSERT_TRUE(changes->merge(container->rid, RangeId{1}, RangeId{2}));
   fill(30);
   EXPECT_THAT(documents(), SizeIs(90)) << "the audit finds two of one number";
 }
@@ -283,12 +293,12 @@ TEST_F(SplitTest, RangesThatWereMergedTooOftenStayApartUntilTheirDocumentsAreWri
   constexpr int kRoundsMax = 1000;
   const auto merge = [&] {
     const auto& ranges = current()->ranges.all();
-    return catalog->merge_ranges(container->rid, ranges[0].id, ranges[1].id);
+    return changes->merge(container->rid, ranges[0].id, ranges[1].id);
   };
   const auto merge_until_refused = [&]() -> std::optional<Error> {
     for (int round = 0; round < kRoundsMax; ++round) {
       const Epk cut{std::string(1, static_cast<char>(1 + random() % 0x3E))};
-      const auto split = catalog->split_range(container->rid, current()->ranges.all()[0].id, cut);
+      const auto split = changes->split(container->rid, current()->ranges.all()[0].id, cut);
       if (!split) return split.error();
       if (const auto merged = merge(); !merged) return merged.error();
     }
@@ -314,54 +324,54 @@ TEST_F(SplitTest, WhatCannotBeCutOrJoinedIsRefused) {
   ASSERT_THAT(container->ranges.all(), SizeIs(4));
   const auto code = [](const auto& outcome) { return outcome.error().code(); };
   const auto& rid = container->rid;
-  EXPECT_EQ(code(catalog->split_range(rid, RangeId{9})), ErrorCode::RangeGone);
-  EXPECT_EQ(code(catalog->merge_ranges(rid, RangeId{0}, RangeId{9})), ErrorCode::RangeGone);
-  EXPECT_EQ(code(catalog->merge_ranges(rid, RangeId{9}, RangeId{0})), ErrorCode::RangeGone);
-  EXPECT_EQ(code(catalog->merge_ranges(rid, RangeId{0}, RangeId{2})), ErrorCode::BadRequest);
-  EXPECT_EQ(code(catalog->merge_ranges(rid, RangeId{0}, RangeId{0})), ErrorCode::BadRequest);
+  EXPECT_EQ(code(changes->split(rid, RangeId{9})), ErrorCode::RangeGone);
+  EXPECT_EQ(code(changes->merge(rid, RangeId{0}, RangeId{9})), ErrorCode::RangeGone);
+  EXPECT_EQ(code(changes->merge(rid, RangeId{9}, RangeId{0})), ErrorCode::RangeGone);
+  EXPECT_EQ(code(changes->merge(rid, RangeId{0}, RangeId{2})), ErrorCode::BadRequest);
+  EXPECT_EQ(code(changes->merge(rid, RangeId{0}, RangeId{0})), ErrorCode::BadRequest);
   for (const auto* at : {"", "0FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF", "FF", "20"}) {
-    EXPECT_EQ(code(catalog->split_range(rid, RangeId{0}, Epk::from_hex(at).value())),
+    EXPECT_EQ(code(changes->split(rid, RangeId{0}, Epk::from_hex(at).value())),
               ErrorCode::BadRequest)
         << at;
   }
-  EXPECT_TRUE(catalog->split_range(rid, RangeId{0}, Epk::from_hex("07").value()));
-  EXPECT_EQ(code(catalog->split_range(rid, RangeId{0})), ErrorCode::RangeGone);
+  EXPECT_TRUE(changes->split(rid, RangeId{0}, Epk::from_hex("07").value()));
+  EXPECT_EQ(code(changes->split(rid, RangeId{0})), ErrorCode::RangeGone);
   const auto no_key = catalog->create_container(
       database->rid,
       ContainerDefinition::create(Json::parse(R"({"id":"k"})"), "2015-12-16").value(), {});
   ASSERT_TRUE(no_key);
-  EXPECT_EQ(code(catalog->split_range((*no_key)->rid, RangeId{0})), ErrorCode::BadRequest);
+  EXPECT_EQ(code(changes->split((*no_key)->rid, RangeId{0})), ErrorCode::BadRequest);
   ASSERT_TRUE(catalog->delete_container(rid, ""));
-  EXPECT_EQ(code(catalog->split_range(rid, RangeId{1})), ErrorCode::NotFound);
+  EXPECT_EQ(code(changes->split(rid, RangeId{1})), ErrorCode::NotFound);
 }
 
 TEST_F(SplitTest, OneRangeIsChangedByOneAtATime) {
   const auto container = make_container("c", kHash, 24'000);
   const auto& rid = container->rid;
   {
-    const auto first = catalog->begin_split(rid, RangeId{1}, {});
+    const auto first = changes->begin_split(rid, RangeId{1}, {});
     ASSERT_TRUE(first);
-    EXPECT_EQ(catalog->begin_split(rid, RangeId{1}, {}).error().code(), ErrorCode::Conflict);
-    EXPECT_EQ(catalog->begin_merge(rid, RangeId{0}, RangeId{1}).error().code(),
+    EXPECT_EQ(changes->begin_split(rid, RangeId{1}, {}).error().code(), ErrorCode::Conflict);
+    EXPECT_EQ(changes->begin_merge(rid, RangeId{0}, RangeId{1}).error().code(),
               ErrorCode::Conflict);
     // Others of the same container don't mind, and the one that ends last takes the newest map.
-    const auto second = catalog->begin_merge(rid, RangeId{2}, RangeId{3});
+    const auto second = changes->begin_merge(rid, RangeId{2}, RangeId{3});
     ASSERT_TRUE(second);
     ASSERT_TRUE((*second)->run());
     ASSERT_TRUE((*first)->run());
   }
   EXPECT_EQ(tiles(current()), "0[] 5[1,] 6[1,] 4[2,3,] ");
-  EXPECT_TRUE(catalog->begin_merge(rid, RangeId{0}, RangeId{5}));
+  EXPECT_TRUE(changes->begin_merge(rid, RangeId{0}, RangeId{5}));
 }
 
 TEST_F(SplitTest, TwoSplitsOfOneContainerGoOnAtOnce) {
   const auto container = make_container("c", kHash, 12'000);
   fill(200, 2000);
   const auto all = documents();
-  auto one = std::async(std::launch::async,
-                        [&] { return catalog->split_range(container->rid, RangeId{0}); });
-  auto other = std::async(std::launch::async,
-                          [&] { return catalog->split_range(container->rid, RangeId{1}); });
+  auto one =
+      std::async(std::launch::async, [&] { return changes->split(container->rid, RangeId{0}); });
+  auto other =
+      std::async(std::launch::async, [&] { return changes->split(container->rid, RangeId{1}); });
   EXPECT_TRUE(one.get());
   EXPECT_TRUE(other.get());
   EXPECT_THAT(current()->ranges.all(), SizeIs(4));
@@ -375,7 +385,7 @@ TEST_F(SplitTest, ACrowdedHierarchicalKeyIsCutThroughItsSecondLevel) {
     ASSERT_TRUE(write(Write::Kind::Create, {"crowd", fmt::format("{}", i)}, "doc"));
   }
   ASSERT_TRUE(write(Write::Kind::Create, {"other", "x"}, "doc"));
-  const auto split = catalog->split_range(container->rid, RangeId{0});
+  const auto split = changes->split(container->rid, RangeId{0});
   ASSERT_TRUE(split) << split.error().message();
   const Epk prefix = epk_of(container, {"crowd"});
   EXPECT_EQ((*split)->ranges.all()[0].epks.max.hex(),
@@ -414,10 +424,9 @@ TEST_F(SplitTest, WritersNoticeNothingAndLoseNothing) {
   }
   std::uint32_t next_id = 0;
   for (int round = 0; round < 3; ++round) {
-    const auto split = catalog->split_range(container->rid, RangeId{next_id});
+    const auto split = changes->split(container->rid, RangeId{next_id});
     ASSERT_TRUE(split) << split.error().message();
-    const auto merged =
-        catalog->merge_ranges(container->rid, RangeId{next_id + 1}, RangeId{next_id + 2});
+    const auto merged = changes->merge(container->rid, RangeId{next_id + 1}, RangeId{next_id + 2});
     ASSERT_TRUE(merged) << merged.error().message();
     next_id += 3;
   }
@@ -436,7 +445,7 @@ TEST_F(SplitTest, WritersNoticeNothingAndLoseNothing) {
 
 TEST_F(SplitTest, AContainerThatIsReplacedMeanwhileKeepsItsNewDefinition) {
   const auto container = make_container();
-  const auto change = catalog->begin_split(container->rid, RangeId{0}, {});
+  const auto change = changes->begin_split(container->rid, RangeId{0}, {});
   ASSERT_TRUE(change);
   ASSERT_TRUE(catalog->replace_container(container->rid, "", [](const ContainerDefinition& now) {
     return now.replace(Json::parse(R"({"id":"c","defaultTtl":60})"), "2020-07-15");
@@ -454,8 +463,8 @@ TEST_F(SplitTest, AContainerThatIsDeletedMeanwhileIsGoneAndLeavesNothing) {
     fill(200, 3000);
     const auto& done = home.committer().stats().commits;
     const std::uint64_t enough = done.load() + commits;
-    auto split = std::async(std::launch::async,
-                            [&] { return catalog->split_range(container->rid, RangeId{0}); });
+    auto split =
+        std::async(std::launch::async, [&] { return changes->split(container->rid, RangeId{0}); });
     ASSERT_TRUE(eventually(
         [&] { return done.load() >= enough || split.wait_for(0s) == std::future_status::ready; }));
     ASSERT_TRUE(catalog->delete_container(container->rid, ""));
@@ -485,7 +494,7 @@ TEST_F(SplitTest, AfterADiskErrorAtAnyStepEitherMapHoldsAndNothingIsLost) {
       auto before = current();
       const RangeId range = before->ranges.all().back().id;
       home.log().fail_next(fault, true, spared);
-      const auto outcome = catalog->split_range(before->rid, range);
+      const auto outcome = changes->split(before->rid, range);
       if (!outcome) {
         ++abandoned;
         EXPECT_EQ(outcome.error().code(), ErrorCode::Unavailable);
@@ -509,7 +518,7 @@ TEST_F(SplitTest, AfterADiskErrorAtAnyStepEitherMapHoldsAndNothingIsLost) {
       if (current()->ranges.all().size() > 3) {
         const auto now = current();
         const auto& all = now->ranges.all();
-        ASSERT_TRUE(catalog->merge_ranges(now->rid, all[all.size() - 2].id, all.back().id));
+        ASSERT_TRUE(changes->merge(now->rid, all[all.size() - 2].id, all.back().id));
         EXPECT_EQ(documents(), expected);
       }
     }
@@ -523,24 +532,25 @@ TEST_F(SplitTest, ACrashWhileCopyingLeavesTheOldMapAndNoRubbish) {
   fill(300, 6000);
   const auto expected = documents();
   // A server that stops gives a split up; for the store it is the same as a crash.
-  auto split = std::async(std::launch::async,
-                          [&] { return catalog->split_range(current()->rid, RangeId{0}); });
+  auto split =
+      std::async(std::launch::async, [&] { return changes->split(current()->rid, RangeId{0}); });
   ASSERT_TRUE(eventually([&] { return keys_left(PartitionNumber{2}) > 10; }));
-  catalog->stop();
+  reclaimer->stop();
+  changes->stop();
   EXPECT_EQ(split.get().error().code(), ErrorCode::Unavailable);
-  EXPECT_GT(keys_left(PartitionNumber{2}), 1u) << "the stopped catalog does not tidy up";
+  EXPECT_GT(keys_left(PartitionNumber{2}), 1u) << "a stopped reclaimer does not tidy up";
   reopen();
   EXPECT_EQ(tiles(current()), "0[] ");
   EXPECT_EQ(documents(), expected);
   EXPECT_TRUE(is_tidy());
-  ASSERT_TRUE(catalog->split_range(current()->rid, RangeId{0}));
+  ASSERT_TRUE(changes->split(current()->rid, RangeId{0}));
   EXPECT_EQ(documents(), expected);
 }
 
 TEST_F(SplitTest, AnOldPartitionStaysWhileSomebodyReadsIt) {
   auto held = make_container();
   fill(10);
-  ASSERT_TRUE(catalog->split_range(held->rid, RangeId{0}));
+  ASSERT_TRUE(changes->split(held->rid, RangeId{0}));
   const PartitionNumber old = held->ranges.all()[0].partition->number();
   ASSERT_TRUE(home.committer().probe());
   EXPECT_GT(keys_left(old), 10u);
@@ -552,24 +562,24 @@ TEST_F(SplitTest, AnOldPartitionStaysWhileSomebodyReadsIt) {
 
 TEST_F(SplitTest, ARaisedThroughputSplitsTheWidestRangesUntilTheyServeIt) {
   const auto container = make_container();
-  AutoSplit automatic(*catalog, {});
+  AutoSplit automatic(*catalog, *changes, {});
   EXPECT_FALSE(automatic.step());
-  const auto offer = catalog->offer_of(container->rid);
-  ASSERT_TRUE(catalog->replace_offer(offer->rid, "", manual(35'000)));
-  EXPECT_TRUE(catalog->needs_more_ranges(*catalog->offer(offer->rid)));
+  const auto offer = catalog->offers().of(container->rid);
+  ASSERT_TRUE(catalog->offers().replace(offer->rid, "", manual(35'000)));
+  EXPECT_TRUE(needs_more_ranges(*catalog, *catalog->offers().find(offer->rid)));
   int splits = 0;
   while (automatic.step()) ++splits;
   EXPECT_EQ(splits, 3);
   EXPECT_EQ(tiles(current()), "3[0,1,] 4[0,1,] 5[0,2,] 6[0,2,] ");
-  EXPECT_FALSE(catalog->needs_more_ranges(*catalog->offer(offer->rid)));
-  ASSERT_TRUE(catalog->replace_offer(offer->rid, "", manual(400)));
+  EXPECT_FALSE(needs_more_ranges(*catalog, *catalog->offers().find(offer->rid)));
+  ASSERT_TRUE(catalog->offers().replace(offer->rid, "", manual(400)));
   EXPECT_FALSE(automatic.step()) << "a lowered one merges nothing";
 }
 
 TEST_F(SplitTest, ARangeThatHasGrownTooLargeIsSplit) {
   make_container();
   fill(30, 1000);
-  AutoSplit automatic(*catalog, {.range_bytes_max = 20'000});
+  AutoSplit automatic(*catalog, *changes, {.range_bytes_max = 20'000});
   while (automatic.step()) {
   }
   for (const Range& range : current()->ranges.all()) {
@@ -584,7 +594,7 @@ TEST_F(SplitTest, ARangeOfOneKeyIsNotSplitOverAndOver) {
   for (int i = 0; i < 30; ++i) {
     ASSERT_TRUE(write(Write::Kind::Create, {"one"}, fmt::format("{}", i), 1000));
   }
-  AutoSplit automatic(*catalog, {.range_bytes_max = 20'000});
+  AutoSplit automatic(*catalog, *changes, {.range_bytes_max = 20'000});
   int splits = 0;
   while (automatic.step()) ++splits;
   EXPECT_EQ(splits, 1);
@@ -597,9 +607,10 @@ TEST_F(SplitTest, ARangeOfOneKeyIsNotSplitOverAndOver) {
 
 TEST_F(SplitTest, AutomaticSplitsRunByThemselves) {
   const auto container = make_container();
-  AutoSplit automatic(*catalog, {.interval = 1ms});
+  AutoSplit automatic(*catalog, *changes, {.interval = 1ms});
   automatic.start();
-  ASSERT_TRUE(catalog->replace_offer(catalog->offer_of(container->rid)->rid, "", manual(20'000)));
+  ASSERT_TRUE(
+      catalog->offers().replace(catalog->offers().of(container->rid)->rid, "", manual(20'000)));
   EXPECT_TRUE(eventually([&] { return current()->ranges.all().size() == 2; }));
   automatic.stop();
 }

@@ -151,11 +151,11 @@ std::string metrics_text(const MetricsSources& sources) {
                  sources.strict_durability ? 1 : 0);
 
   families.gauge("orrery_containers", "Containers in the account.",
-                 static_cast<double>(sources.catalog.container_count()));
+                 static_cast<double>(sources.catalog.definitions().container_count()));
   families.gauge("orrery_ts_ahead_seconds",
                  "How far the latest _ts is ahead of the clock, because that was ahead once.",
-                 static_cast<double>(
-                     std::max<UnixSeconds>(0, sources.catalog.latest_time().ts - sources.now)));
+                 static_cast<double>(std::max<UnixSeconds>(
+                     0, sources.catalog.definitions().latest_time().ts - sources.now)));
   families.counter("orrery_purged_documents_total", "Documents deleted because they had expired.",
                    number(sources.upkeep.purged_documents));
   families.counter("orrery_trimmed_history_records_total",

@@ -32,6 +32,8 @@
 #include "maintenance/compactor.h"
 #include "maintenance/housekeeper.h"
 #include "maintenance/index_builder.h"
+#include "maintenance/range_change.h"
+#include "maintenance/reclaimer.h"
 #include "partition/committer.h"
 #include "partition/partition.h"
 #include "protocol/auth/account_key.h"
@@ -197,8 +199,12 @@ class ServerImpl final : public Server {
     index_builder_ = std::make_unique<maintenance::IndexBuilder>(environment_, *catalog_);
     catalog_->on_change([this](const Rid& container) { index_builder_->reconcile(container); });
     index_builder_->start();
+    reclaimer_ = std::make_unique<maintenance::Reclaimer>(environment_, catalog_->garbage());
+    reclaimer_->start();
+    range_changes_ = std::make_unique<maintenance::RangeChanges>(environment_, *catalog_);
     auto_split_ = std::make_unique<maintenance::AutoSplit>(
-        *catalog_, maintenance::AutoSplitOptions{.range_bytes_max = config_.partition_bytes_max});
+        *catalog_, *range_changes_,
+        maintenance::AutoSplitOptions{.range_bytes_max = config_.partition_bytes_max});
     auto_split_->start();
     housekeeper_ = std::make_unique<maintenance::Housekeeper>(
         environment_, *catalog_,
@@ -221,6 +227,7 @@ class ServerImpl final : public Server {
     options.legacy_tls = config_.legacy_tls;
 
     services_.reset(new api::Services{*catalog_,
+                                      *range_changes_,
                                       *store_,
                                       blocking_,
                                       scans_,
@@ -288,9 +295,10 @@ class ServerImpl final : public Server {
     if (housekeeper_) housekeeper_->stop();
     compactor_.stop();
     if (index_builder_) index_builder_->stop();
-    if (catalog_) catalog_->stop();
+    if (reclaimer_) reclaimer_->stop();
+    if (range_changes_) range_changes_->stop();
     if (auto_split_) auto_split_->stop();
-    // What splits and merges gives up now, but not without the writers.
+    // Splits and merges give up now, but not without the writers.
     topology_.join();
     // Nothing new comes in now. Writers hand over what they have, then the committer finishes it.
     writers_.join();
@@ -360,6 +368,8 @@ class ServerImpl final : public Server {
   partition::Environment environment_;
   std::unique_ptr<catalog::Catalog> catalog_;
   std::unique_ptr<maintenance::IndexBuilder> index_builder_;
+  std::unique_ptr<maintenance::Reclaimer> reclaimer_;
+  std::unique_ptr<maintenance::RangeChanges> range_changes_;
   std::unique_ptr<maintenance::AutoSplit> auto_split_;
   maintenance::Compactor compactor_{*store_};
   std::unique_ptr<maintenance::Housekeeper> housekeeper_;

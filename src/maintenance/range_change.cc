@@ -1,25 +1,27 @@
-// The part of Catalog that changes ranges: split and merge.
+#include "maintenance/range_change.h"
+
 #include <algorithm>
-#include <chrono>
+#include <condition_variable>
 #include <utility>
 
 #include <fmt/format.h>
 
-#include "base/assert.h"
 #include "base/diagnostics.h"
-#include "catalog/catalog.h"
-#include "catalog/range_change.h"
+#include "catalog/errors.h"
 #include "protocol/tokens/continuation.h"
 #include "storage/keys.h"
 
-namespace orrery::catalog {
+namespace orrery::maintenance {
 
+using catalog::Container;
+using catalog::ContainerPtr;
+using catalog::Range;
 using storage::Family;
 using Steady = std::chrono::steady_clock;
 
 namespace {
 
-/// After each piece the copying rests as long as that took, so that it has no more than half of the
+/// After each step the copy rests as long as that took, so that it has no more than half of the
 /// disk; and at most so long, so that it ends.
 constexpr std::chrono::milliseconds kRestMax{50};
 
@@ -31,10 +33,6 @@ constexpr std::chrono::seconds kCatchUpWaitMax{2};
 /// Of one level of a hierarchical key.
 constexpr std::size_t kLevelHashSize = 16;
 
-Error container_gone() {
-  return Error(ErrorCode::NotFound, "Resource Not Found. The container does not exist.");
-}
-
 Error range_gone(RangeId range) {
   return Error(ErrorCode::RangeGone,
                fmt::format("The requested resource is no longer available at the server: there is "
@@ -44,19 +42,6 @@ Error range_gone(RangeId range) {
 
 std::int64_t milliseconds_since(Steady::time_point begin) {
   return std::chrono::duration_cast<std::chrono::milliseconds>(Steady::now() - begin).count();
-}
-
-/// All that came before the ranges that are made of these: ids are given out in the order of time.
-std::vector<RangeId> ancestors(const std::vector<Range>& parents) {
-  std::vector<RangeId> found;
-  for (const Range& parent : parents) {
-    found.insert(found.end(), parent.parents.begin(), parent.parents.end());
-    found.push_back(parent.id);
-  }
-  std::ranges::sort(found);
-  const auto repeated = std::ranges::unique(found);
-  found.erase(repeated.begin(), repeated.end());
-  return found;
 }
 
 /// Whether history was kept in the same way all the time and in all parents.
@@ -73,31 +58,26 @@ bool keep_alike(const std::vector<partition::CopyOutcome>& outcomes) {
 
 // ── accepting ────────────────────────────────────────────────────────────────────────────────────
 
-Result<std::unique_ptr<RangeChange>> Catalog::claim(const Container& container,
-                                                    std::vector<Range> parents,
-                                                    std::vector<EpkRange> parts) {
-  if (container.ranges.next_id().value + parts.size() > kRangeIdMax) {
+Result<std::unique_ptr<RangeChange>> RangeChanges::accept(const Container& container,
+                                                          RangeChange::Plan plan) {
+  if (container.ranges.next_id().value + plan.parts.size() > kRangeIdMax) {
     return Error(ErrorCode::Forbidden,
                  "This container has given out as many range ids as there are.");
   }
-  std::lock_guard lock(claims_mutex_);
-  for (const Range& parent : parents) {
-    if (claims_.contains(parent.partition->number())) {
-      return Error(ErrorCode::Conflict,
-                   fmt::format("Range '{}' is being split or merged already. Wait until that is "
-                               "done, and read the ranges again.",
-                               parent.id.value));
-    }
+  if (const Range* claimed = claims_.claim(plan.parents)) {
+    return Error(ErrorCode::Conflict,
+                 fmt::format("Range '{}' is being split or merged already. Wait until that is "
+                             "done, and read the ranges again.",
+                             claimed->id.value));
   }
-  for (const Range& parent : parents) claims_.insert(parent.partition->number());
-  return std::unique_ptr<RangeChange>(
-      new RangeChange(*this, container.rid, std::move(parents), std::move(parts)));
+  return std::make_unique<RangeChange>(environment_, catalog_, claims_, stop_.get_token(),
+                                       std::move(plan));
 }
 
-Result<std::unique_ptr<RangeChange>> Catalog::begin_split(const Rid& rid, RangeId id,
-                                                          const std::optional<Epk>& at) {
-  const auto current = container(rid);
-  if (!current) return container_gone();
+Result<std::unique_ptr<RangeChange>> RangeChanges::begin_split(const Rid& rid, RangeId id,
+                                                               const std::optional<Epk>& at) {
+  const auto current = catalog_.container(rid);
+  if (!current) return catalog::not_found("container");
   const Range* range = current->ranges.find(id);
   if (range == nullptr) return range_gone(id);
   const auto& key = current->definition.partition_key();
@@ -124,16 +104,16 @@ Result<std::unique_ptr<RangeChange>> Catalog::begin_split(const Rid& rid, RangeI
                     "'{}' to '{}'.",
                     boundary.hex(), id.value, range->epks.min.hex(), range->epks.max.hex()));
   }
-  ORRERY_TRY(auto change,
-             claim(*current, {*range}, {{range->epks.min, boundary}, {boundary, range->epks.max}}));
-  change->may_choose_ = !at;
-  return change;
+  return accept(*current, {.container = rid,
+                           .parents = {*range},
+                           .parts = {{range->epks.min, boundary}, {boundary, range->epks.max}},
+                           .may_choose = !at});
 }
 
-Result<std::unique_ptr<RangeChange>> Catalog::begin_merge(const Rid& rid, RangeId one,
-                                                          RangeId other) {
-  const auto current = container(rid);
-  if (!current) return container_gone();
+Result<std::unique_ptr<RangeChange>> RangeChanges::begin_merge(const Rid& rid, RangeId one,
+                                                               RangeId other) {
+  const auto current = catalog_.container(rid);
+  if (!current) return catalog::not_found("container");
   const Range* left = current->ranges.find(one);
   if (left == nullptr) return range_gone(one);
   const Range* right = current->ranges.find(other);
@@ -145,44 +125,41 @@ Result<std::unique_ptr<RangeChange>> Catalog::begin_merge(const Rid& rid, RangeI
                              "be merged.",
                              one.value, other.value));
   }
-  return claim(*current, {*left, *right}, {{left->epks.min, right->epks.max}});
+  return accept(
+      *current,
+      {.container = rid, .parents = {*left, *right}, .parts = {{left->epks.min, right->epks.max}}});
 }
 
-Result<ContainerPtr> Catalog::split_range(const Rid& rid, RangeId range,
-                                          const std::optional<Epk>& at) {
+Result<ContainerPtr> RangeChanges::split(const Rid& rid, RangeId range,
+                                         const std::optional<Epk>& at) {
   ORRERY_TRY(const auto change, begin_split(rid, range, at));
   return change->run();
 }
 
-Result<ContainerPtr> Catalog::merge_ranges(const Rid& rid, RangeId one, RangeId other) {
+Result<ContainerPtr> RangeChanges::merge(const Rid& rid, RangeId one, RangeId other) {
   ORRERY_TRY(const auto change, begin_merge(rid, one, other));
   return change->run();
 }
 
-bool Catalog::rest(Steady::duration duration) {
-  std::unique_lock lock(reclaim_mutex_);
-  reclaim_work_.wait_for(lock, duration, [this] { return stopping_; });
-  return !stopping_;
-}
-
 // ── running ──────────────────────────────────────────────────────────────────────────────────────
 
-RangeChange::RangeChange(Catalog& catalog, Rid container, std::vector<Range> parents,
-                         std::vector<EpkRange> parts)
-    : catalog_(catalog),
-      container_(container),
-      parents_(std::move(parents)),
-      parts_(std::move(parts)) {}
+RangeChange::RangeChange(partition::Environment& environment, catalog::Catalog& catalog,
+                         RangeClaims& claims, std::stop_token stop, Plan plan)
+    : environment_(environment),
+      catalog_(catalog),
+      claims_(claims),
+      stop_(std::move(stop)),
+      container_(plan.container),
+      parents_(std::move(plan.parents)),
+      parts_(std::move(plan.parts)),
+      may_choose_(plan.may_choose) {}
 
-RangeChange::~RangeChange() {
-  std::lock_guard lock(catalog_.claims_mutex_);
-  for (const Range& parent : parents_) catalog_.claims_.erase(parent.partition->number());
-}
+RangeChange::~RangeChange() { claims_.release(parents_); }
 
 Result<ContainerPtr> RangeChange::run() {
   const auto attempt = [this]() -> Result<ContainerPtr> {
-    ORRERY_TRY(look_for_crowd());
-    ORRERY_TRY(prepare());
+    ORRERY_TRY(find_hot_prefix());
+    ORRERY_TRY(reserved_, catalog_.topology().reserve(container_, parts_.size()));
     ORRERY_TRY(copy());
     return switch_over();
   };
@@ -191,13 +168,13 @@ Result<ContainerPtr> RangeChange::run() {
   return outcome;
 }
 
-Result<> RangeChange::look_for_crowd() {
+Result<> RangeChange::find_hot_prefix() {
   const auto current = catalog_.container(container_);
-  if (!current) return container_gone();
+  if (!current) return catalog::not_found("container");
   const auto& key = current->definition.partition_key();
   if (!may_choose_ || key.kind != KeyKind::MultiHash || key.paths.size() < 2) return {};
   const PartitionNumber partition = parents_[0].partition->number();
-  ORRERY_TRY(const auto snapshot, catalog_.environment_.store.snapshot());
+  ORRERY_TRY(const auto snapshot, environment_.store.snapshot());
   auto cursor = snapshot.cursor(Family::Ids, storage::partition_prefix(partition),
                                 storage::partition_end(partition), storage::Snapshot::Access::Scan);
   std::string hash, largest;
@@ -217,27 +194,10 @@ Result<> RangeChange::look_for_crowd() {
   ORRERY_TRY(cursor.status());
   if (in_largest * 2 <= total) return {};
   const EpkRange& whole = parents_[0].epks;
-  const EpkRange crowd{std::max(whole.min, Epk{largest}),
-                       std::min(whole.max, Epk{largest + '\xFF'})};
-  const auto boundary = midpoint(key, crowd);
+  const EpkRange hot{std::max(whole.min, Epk{largest}), std::min(whole.max, Epk{largest + '\xFF'})};
+  const auto boundary = midpoint(key, hot);
   if (!boundary || *boundary <= whole.min || *boundary >= whole.max) return {};
   parts_ = {{whole.min, *boundary}, {*boundary, whole.max}};
-  return {};
-}
-
-Result<> RangeChange::prepare() {
-  std::lock_guard change(catalog_.change_mutex_);
-  generation_ = catalog_.environment_.committer.generation();
-  if (!catalog_.container(container_)) return container_gone();
-  Counters counters = catalog_.next_counters();
-  storage::Batch batch;
-  std::vector<PartitionNumber> numbers;
-  for (std::size_t i = 0; i < parts_.size(); ++i) {
-    numbers.push_back(PartitionNumber{++counters.partition});
-    batch.put(Family::Catalog, garbage_key(numbers.back()), {});
-  }
-  ORRERY_TRY(catalog_.commit(std::move(batch), counters, generation_, [](Catalog::State&) {}));
-  numbers_ = std::move(numbers);
   return {};
 }
 
@@ -249,19 +209,19 @@ Result<> RangeChange::copy() {
   for (const Range& parent : parents_) {
     partition::CopyPlan plan;
     const auto current = catalog_.container(container_);
-    if (!current) return container_gone();
+    if (!current) return catalog::not_found("container");
     plan.unique_values_of = current->rules.unique_values_of;
     plan.indexes = indexes_;
     for (std::size_t i = 0; i < parts_.size(); ++i) {
-      plan.targets.push_back({numbers_[i], parts_[i], shift});
+      plan.targets.push_back({reserved_.partitions[i], parts_[i], shift});
     }
     ++copying_;
-    ORRERY_TRY(parent.partition->begin_copy(std::move(plan), generation_));
+    ORRERY_TRY(parent.partition->begin_copy(std::move(plan), reserved_.generation));
     for (bool more = true; more;) {
       const auto begin = Steady::now();
       ORRERY_TRY(more, parent.partition->copy_step());
       const auto pause = std::min<Steady::duration>(Steady::now() - begin, kRestMax);
-      if (!catalog_.rest(pause) || !wait_for_store()) return partition::copy_abandoned();
+      if (!rest(pause) || !wait_for_store()) return partition::copy_abandoned();
     }
     // Both parents may have used an LSN: the right-hand one's records are numbered on.
     ORRERY_TRY(shift, parent.partition->copied_index_bound());
@@ -269,10 +229,18 @@ Result<> RangeChange::copy() {
   return {};
 }
 
-bool RangeChange::wait_for_store() {
+bool RangeChange::rest(Steady::duration duration) const {
+  std::mutex mutex;
+  std::condition_variable_any stopping;
+  std::unique_lock lock(mutex);
+  stopping.wait_for(lock, stop_, duration, [] { return false; });
+  return !stop_.stop_requested();
+}
+
+bool RangeChange::wait_for_store() const {
   const auto deadline = Steady::now() + kCatchUpWaitMax;
-  while (catalog_.environment_.store.is_behind() && Steady::now() < deadline) {
-    if (!catalog_.rest(kCatchUpInterval)) return false;
+  while (environment_.store.is_behind() && Steady::now() < deadline) {
+    if (!rest(kCatchUpInterval)) return false;
   }
   return true;
 }
@@ -290,9 +258,7 @@ std::vector<storage::Head> RangeChange::heads_of_parts(
 
 Result<ContainerPtr> RangeChange::switch_over() {
   // From here on the container stays as it is: the newest definition goes into the new map.
-  std::lock_guard change(catalog_.change_mutex_);
-  const auto current = catalog_.container(container_);
-  if (!current) return container_gone();
+  ORRERY_TRY(auto change, catalog_.topology().begin(container_, reserved_.generation));
   const auto begin = Steady::now();
   std::vector<partition::CopyOutcome> outcomes;
   for (const Range& parent : parents_) {
@@ -304,63 +270,47 @@ Result<ContainerPtr> RangeChange::switch_over() {
                  "The container's change feed policy was changed meanwhile; the ranges are as they "
                  "were. Try again.");
   }
-  const auto heads = heads_of_parts(outcomes);
-
-  Counters counters = catalog_.next_counters();
-  StoredContainer stored = Catalog::stored_form(*current);
-  stored.map_version += 1;
-  const UnixSeconds now = catalog_.environment_.clock.unix_seconds();
-  const auto is_parent = [this](RangeId id) {
-    return std::ranges::find(parents_, id, &Range::id) != parents_.end();
-  };
-  std::erase_if(stored.ranges, [&](const StoredRange& each) { return is_parent(each.id); });
-  std::vector<Range> ranges = current->ranges.all();
-  std::erase_if(ranges, [&](const Range& each) { return is_parent(each.id); });
-
-  storage::Batch batch;
+  auto heads = heads_of_parts(outcomes);
+  std::vector<catalog::Topology::Child> children;
   for (std::size_t i = 0; i < parts_.size(); ++i) {
-    const RangeId id{stored.next_range.value++};
-    stored.ranges.push_back(
-        {id, numbers_[i], parts_[i], ancestors(parents_), stored.map_version, now});
-    ranges.push_back({id, parts_[i], ancestors(parents_), stored.map_version, now,
-                      std::make_shared<partition::Partition>(catalog_.environment_, numbers_[i], id,
-                                                             container_, heads[i])});
-    batch.put(Family::Heads, storage::partition_prefix(numbers_[i]), heads[i].make());
-    batch.erase(Family::Catalog, garbage_key(numbers_[i]));
+    const PartitionNumber number = reserved_.partitions[i];
     for (const partition::CopiedIndex& index : indexes_) {
       // Dropped meanwhile.
       if (storage::find_index(heads[i].indexes, index.id) != nullptr) continue;
-      batch.erase_range(Family::Terms, storage::terms_prefix(numbers_[i], index.id),
-                        storage::terms_end(numbers_[i], index.id));
+      change.batch().erase_range(Family::Terms, storage::terms_prefix(number, index.id),
+                                 storage::terms_end(number, index.id));
     }
+    children.push_back({number, parts_[i], std::move(heads[i])});
   }
-  for (const Range& parent : parents_) {
-    batch.put(Family::Catalog, garbage_key(parent.partition->number()), {});
-  }
-  batch.put(Family::Catalog, container_key(container_), make_value(stored));
-  const auto made =
-      catalog_.make_container(std::move(stored), current->database_id, std::move(ranges));
   committing_ = true;
-  ORRERY_TRY(catalog_.commit(std::move(batch), counters, generation_, [&](Catalog::State& state) {
-    Catalog::put(state, made);
-    // No new partition can have committed anything yet: whoever reads an old one, and finds it not
-    // retired afterwards, has missed nothing.
-    for (const Range& parent : parents_) parent.partition->retire();
-  }));
-  const auto held = milliseconds_since(begin);
-  catalog_.reclaim_when_unused(parents_);
-  catalog_.tell_(container_);
+  ORRERY_TRY(const auto made, change.commit(parents_, children));
   diagnostics::info("{}: {}; it has {} now. Writes waited for {} ms", made->alt_content_path,
                     parents_.size() == 2 ? "two ranges became one" : "a range became two",
-                    made->ranges.all().size(), held);
+                    made->ranges.all().size(), milliseconds_since(begin));
   return made;
 }
 
 void RangeChange::abandon() {
   for (std::size_t i = 0; i < copying_; ++i) parents_[i].partition->abandon_copy();
-  // Once the last commit was tried, and after any disk error, what the disk says counts: loading
-  // the catalog anew finds the garbage. Here it is known to be.
-  if (!committing_) catalog_.reclaim(numbers_);
+  // Once the last commit was tried, and after any disk error, the disk decides: loading the catalog
+  // anew finds the garbage. Here it is known to be.
+  if (!committing_) catalog_.topology().abandon(reserved_);
 }
 
-}  // namespace orrery::catalog
+// ── claims ───────────────────────────────────────────────────────────────────────────────────────
+
+const Range* RangeClaims::claim(const std::vector<Range>& ranges) {
+  std::lock_guard lock(mutex_);
+  for (const Range& range : ranges) {
+    if (claimed_.contains(range.partition->number())) return &range;
+  }
+  for (const Range& range : ranges) claimed_.insert(range.partition->number());
+  return nullptr;
+}
+
+void RangeClaims::release(const std::vector<Range>& ranges) {
+  std::lock_guard lock(mutex_);
+  for (const Range& range : ranges) claimed_.erase(range.partition->number());
+}
+
+}  // namespace orrery::maintenance
