@@ -13,7 +13,7 @@ foreach(file ${FILES})
   string(APPEND declarations "    {\"${name}\", R\"(\"${hash}\")\", R\"orrery(${text})orrery\"},\n")
 endforeach()
 set(source "// Written by cmake/embed.cmake from explorer/. Do not edit.
-#include \"api/explorer.h\"
+#include \"api/admin/explorer.h\"
 
 namespace orrery::api::explorer {
 namespace {

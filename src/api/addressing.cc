@@ -56,12 +56,4 @@ Result<catalog::ContainerPtr> find_container(const Services& services, Context& 
   return container;
 }
 
-Result<> check_in_place(const catalog::Range& range) {
-  if (!range.partition->retired()) return {};
-  return Error(ErrorCode::RangeGone,
-               fmt::format("The requested resource is no longer available at the server: the "
-                           "partition key range '{}' was split or merged. Read the ranges again.",
-                           range.id.value));
-}
-
 }  // namespace orrery::api

@@ -22,9 +22,4 @@ Result<catalog::DatabasePtr> find_database(const Services& services, const Resou
 Result<catalog::ContainerPtr> find_container(const Services& services, Context& context,
                                              ErrorCode missing);
 
-/// RangeGone when the range was split or merged since the container was looked up. Whoever reads
-/// documents asks after he has read, or after he has taken the snapshot that he reads: what he
-/// found may have been reclaimed by then. The router begins such a request again.
-Result<> check_in_place(const catalog::Range& range);
-
 }  // namespace orrery::api

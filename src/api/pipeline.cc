@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "api/explorer.h"
+#include "api/admin/explorer.h"
 #include "api/reply.h"
 #include "api/router.h"
 #include "base/async.h"

@@ -4,9 +4,9 @@
 
 #include <fmt/format.h>
 
-#include "api/change_feed.h"
+#include "api/feed/change_feed.h"
 #include "api/handlers.h"
-#include "api/query_request.h"
+#include "api/query/query_request.h"
 #include "protocol/wire/headers.h"
 
 namespace orrery::api {

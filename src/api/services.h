@@ -8,16 +8,16 @@
 #include <boost/asio/thread_pool.hpp>
 
 #include "api/host_check.h"
-#include "api/page_ahead.h"
-#include "api/suspended_queries.h"
 #include "base/background_pool.h"
 #include "base/clock.h"
 #include "base/result.h"
 #include "base/work_budget.h"
 #include "catalog/catalog.h"
+#include "executor/environment.h"
+#include "feed/prefetch.h"
+#include "feed/push.h"
 #include "feed/reader.h"
 #include "index/advisor.h"
-#include "index/vector/vector_indexes.h"
 #include "partition/partition.h"
 
 namespace orrery::maintenance {
@@ -27,9 +27,6 @@ class RangeChanges;
 
 namespace orrery::api {
 
-struct FeedPush;
-struct ReadAhead;
-
 struct Services {
   catalog::Catalog& catalog;
   maintenance::RangeChanges& range_changes;
@@ -38,9 +35,9 @@ struct Services {
   BackgroundPool& scans;  ///< where pages of feeds are read, which gives way to writers
   boost::asio::thread_pool& topology;  ///< where ranges are split and merged, which takes long
   const Clock& clock;
-  PageAhead& page_ahead;
+  feed::Prefetcher& prefetcher;
   feed::Reader& feed;
-  FeedPush& push;  ///< readers of the feed who wait
+  feed::Push& push;  ///< readers of the feed who wait
 
   /// Where clients are told to send their traffic; empty: wherever the request was sent to.
   std::string advertised_endpoint;
@@ -55,12 +52,8 @@ struct Services {
   maintenance::IndexBuilder* index_builder = nullptr;
   /// Says which are worth it. Null: nobody does.
   index::Advisor* index_advisor = nullptr;
-  /// Null: a query that needs to see everything takes as long as it does.
-  SuspendedQueries* suspended_queries = nullptr;
-  /// Null: every query reads for itself.
-  const ReadAhead* read_ahead = nullptr;
-  /// Null: every vector is looked at.
-  index::VectorIndexes* vector_indexes = nullptr;
+  /// What queries over documents run on.
+  executor::Environment queries{store, clock};
   /// Clients are to merge the answers of ranges by themselves, as the service makes them: queries
   /// over several ranges that are more than a filter are refused with their plan, unless the
   /// request asks for the whole answer.

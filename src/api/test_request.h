@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "api/context.h"
-#include "api/document_request.h"
+#include "api/documents/document_request.h"
 #include "base/header_name.h"
 #include "catalog/resources.h"
 #include "http/message.h"

@@ -74,11 +74,7 @@ std::optional<Page> Reader::caught_up(const partition::Partition& partition,
 Result<storage::Snapshot> Reader::snapshot_of(const partition::Partition& partition) const {
   ORRERY_TRY(auto snapshot, store_.snapshot());
   // A retired partition may be reclaimed at any time, unless it was still in use by then.
-  if (partition.retired()) {
-    return Error(ErrorCode::RangeGone,
-                 "The requested resource is no longer available at the server: the range has been "
-                 "split or merged. Read the ranges again.");
-  }
+  ORRERY_TRY(partition.check_in_place());
   return snapshot;
 }
 

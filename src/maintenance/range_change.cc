@@ -9,6 +9,7 @@
 #include "base/diagnostics.h"
 #include "catalog/errors.h"
 #include "protocol/tokens/continuation.h"
+#include "protocol/wire/range_gone.h"
 #include "storage/keys.h"
 
 namespace orrery::maintenance {
@@ -32,13 +33,6 @@ constexpr std::chrono::seconds kCatchUpWaitMax{2};
 
 /// Of one level of a hierarchical key.
 constexpr std::size_t kLevelHashSize = 16;
-
-Error range_gone(RangeId range) {
-  return Error(ErrorCode::RangeGone,
-               fmt::format("The requested resource is no longer available at the server: there is "
-                           "no partition key range '{}'. Read the ranges again.",
-                           range.value));
-}
 
 std::int64_t milliseconds_since(Steady::time_point begin) {
   return std::chrono::duration_cast<std::chrono::milliseconds>(Steady::now() - begin).count();
@@ -79,7 +73,7 @@ Result<std::unique_ptr<RangeChange>> RangeChanges::begin_split(const Rid& rid, R
   const auto current = catalog_.container(rid);
   if (!current) return catalog::not_found("container");
   const Range* range = current->ranges.find(id);
-  if (range == nullptr) return range_gone(id);
+  if (range == nullptr) return no_such_range(id.text());
   const auto& key = current->definition.partition_key();
   if (key.paths.empty()) {
     return Error(ErrorCode::BadRequest,
@@ -115,9 +109,9 @@ Result<std::unique_ptr<RangeChange>> RangeChanges::begin_merge(const Rid& rid, R
   const auto current = catalog_.container(rid);
   if (!current) return catalog::not_found("container");
   const Range* left = current->ranges.find(one);
-  if (left == nullptr) return range_gone(one);
+  if (left == nullptr) return no_such_range(one.text());
   const Range* right = current->ranges.find(other);
-  if (right == nullptr) return range_gone(other);
+  if (right == nullptr) return no_such_range(other.text());
   if (right->epks.min < left->epks.min) std::swap(left, right);
   if (left == right || left->epks.max != right->epks.min) {
     return Error(ErrorCode::BadRequest,

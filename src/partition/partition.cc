@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/assert.h"
+#include "protocol/wire/range_gone.h"
 #include "storage/keys.h"
 
 namespace orrery::partition {
@@ -16,13 +17,6 @@ constexpr std::size_t kInlineTransactionsMax = 32;
 
 Error container_deleted() {
   return Error(ErrorCode::OwnerNotFound, "Resource Not Found. The container was deleted.");
-}
-
-Error range_gone(RangeId range) {
-  return Error(ErrorCode::RangeGone,
-               "The requested resource is no longer available at the server: the partition key "
-               "range '" +
-                   range.text() + "' was split or merged. Read the ranges again.");
 }
 
 }  // namespace
@@ -57,6 +51,11 @@ Async<Committed> Partition::submit(Transaction transaction) {
         enqueue({std::move(work), std::move(done), {}});
       },
       asio::use_awaitable, std::move(transaction));
+}
+
+Result<> Partition::check_in_place() const {
+  if (retired()) return range_replaced(range_);
+  return {};
 }
 
 asio::awaitable<std::vector<Result<Committed>>> Partition::submit_all(
@@ -109,7 +108,7 @@ void Partition::enqueue(Waiting waiting) {
   std::unique_lock lock(mailbox_mutex_);
   if (retired() || closed_) {
     lock.unlock();
-    waiting.done(retired() ? range_gone(range_) : container_deleted());
+    waiting.done(retired() ? range_replaced(range_) : container_deleted());
     return;
   }
   if (mailbox_.size() >= limits_.waiting_transactions_max ||
@@ -167,7 +166,7 @@ void Partition::drain(storage::Tier tier) {
       work.swap(mailbox_);
       mailbox_bytes_ = 0;
       if (retired() || closed_) {
-        const Error refusal = retired() ? range_gone(range_) : container_deleted();
+        const Error refusal = retired() ? range_replaced(range_) : container_deleted();
         for (Waiting& waiting : work) waiting.done(refusal);
         continue;
       }
@@ -404,7 +403,7 @@ void Partition::retire() {
       mailbox_bytes_ = 0;
     }
   }
-  for (Waiting& each : waiting) each.done(range_gone(range_));
+  for (Waiting& each : waiting) each.done(range_replaced(range_));
   head_watch_.retire();
 }
 

@@ -126,6 +126,9 @@ class Partition : public std::enable_shared_from_this<Partition> {
   /// To be asked after reading from this partition without a snapshot: when it is true, the data
   /// may be out of date, or already reclaimed. With a snapshot, right after that was taken.
   bool retired() const { return retired_.load(std::memory_order_acquire); }
+  /// RangeGone once it is retired. Readers ask after they have taken the snapshot that they read,
+  /// or after they have read: before that it can still be retired, and its data be reclaimed.
+  Result<> check_in_place() const;
 
  private:
   using Done = std::move_only_function<void(Result<Committed>)>;

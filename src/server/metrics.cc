@@ -128,9 +128,9 @@ std::string metrics_text(const MetricsSources& sources) {
   families.counter("orrery_feed_readers_refused_total",
                    "Readers that could not wait because too many did.", number(push.stats.refused));
   families.counter("orrery_feed_tail_reads_total", "Reads of the end of a log, for who is there.",
-                   number(push.tail.stats().reads));
+                   number(push.reads.stats().reads));
   families.counter("orrery_feed_tail_shared_total", "Readers who were served by one of another's.",
-                   number(push.tail.stats().shared));
+                   number(push.reads.stats().shared));
 
   const auto& commits = sources.committer.stats();
   families.counter("orrery_commits_total", "Commits; each is one fsync in strict durability.",

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "api/feed_push.h"
+#include "api/feed/feed_push.h"
 #include "api/pipeline.h"
 #include "base/clock.h"
 #include "catalog/catalog.h"
@@ -22,7 +22,7 @@ struct MetricsSources {
   const http::Stats& http;
   const http::MemoryBudget& memory;
   const api::PipelineStats& api;
-  const api::FeedPush& push;
+  const feed::Push& push;
   const feed::ReaderStats& feed;
   const feed::LiveMapStats& live_maps;
   const partition::Committer& committer;

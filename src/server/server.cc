@@ -10,19 +10,19 @@
 #include <boost/asio/thread_pool.hpp>
 
 #include "api/authenticator.h"
-#include "api/document_request.h"
-#include "api/feed_push.h"
+#include "api/documents/document_request.h"
+#include "api/feed/feed_push.h"
 #include "api/host_check.h"
 #include "api/pipeline.h"
-#include "api/scan_ahead.h"
 #include "api/services.h"
-#include "api/suspended_queries.h"
 #include "base/background_pool.h"
 #include "base/clock.h"
 #include "base/diagnostics.h"
 #include "catalog/catalog.h"
 #include "catalog/loss_report.h"
 #include "commitlog/local.h"
+#include "executor/parallel_scan.h"
+#include "executor/suspended_queries.h"
 #include "feed/live_map.h"
 #include "feed/reader.h"
 #include "http/listener.h"
@@ -233,7 +233,7 @@ class ServerImpl final : public Server {
                                       scans_,
                                       topology_,
                                       clock_,
-                                      page_ahead_,
+                                      prefetcher_,
                                       feed_,
                                       push_,
                                       std::move(endpoint),
@@ -242,9 +242,11 @@ class ServerImpl final : public Server {
                                       [this] { return metrics(); },
                                       index_builder_.get(),
                                       &index_advisor_,
-                                      &suspended_queries_,
-                                      &read_ahead_,
-                                      &vector_indexes_,
+                                      {.store = *store_,
+                                       .clock = clock_,
+                                       .suspended = &suspended_queries_,
+                                       .scan_helpers = &scan_helpers_,
+                                       .vector_indexes = &vector_indexes_},
                                       config_.refuses_cross_partition,
                                       &short_queries_,
                                       config_.page_time_max});
@@ -374,13 +376,13 @@ class ServerImpl final : public Server {
   maintenance::Compactor compactor_{*store_};
   std::unique_ptr<maintenance::Housekeeper> housekeeper_;
   const api::Authenticator authenticator_;
-  api::PageAhead page_ahead_;
+  feed::Prefetcher prefetcher_;
   feed::LiveMaps live_maps_{*store_, blocking_};
   feed::Reader feed_{*store_, live_maps_};
-  api::FeedPush push_;
+  feed::Push push_;
   index::Advisor index_advisor_{clock_};
-  api::SuspendedQueries suspended_queries_{blocking_};
-  const api::ReadAhead read_ahead_{
+  executor::SuspendedQueries suspended_queries_{blocking_};
+  const executor::ScanHelpers scan_helpers_{
       [this](BackgroundPool::Work work) { scans_.post(std::move(work)); }, scan_helpers()};
   index::VectorIndexes vector_indexes_{
       *store_, [this](std::function<void()> work) { scans_.post(std::move(work)); },

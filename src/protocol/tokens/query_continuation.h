@@ -33,7 +33,7 @@ struct RowPosition {
     bool operator==(const Partial&) const = default;
   };
   Partial partial;
-  /// Others, in pieces further on: there are some where ranges were split in between. Where there
+  /// Others, in slices further on: there are some where ranges were split in between. Where there
   /// were more, their rows come again, and none is left out.
   std::vector<Partial> others;
   static constexpr std::size_t kOthersMax = 3;

@@ -71,7 +71,7 @@ class Execution::Impl {
       inner_limits.rows_max = std::numeric_limits<std::uint32_t>::max();
       inner_limits.bytes_max = limits.memory_max;
       inner_ = std::make_unique<Execution>(query_->inner(), inner_limits);
-      inner_->begin_piece({});
+      inner_->begin_slice({});
     }
     switch (query_->shape()) {
       case PreparedQuery::Shape::Ordered:
@@ -94,8 +94,8 @@ class Execution::Impl {
 
   void show_at_most(std::uint32_t rows) { limits_.rows_max = std::min(limits_.rows_max, rows); }
 
-  void begin_piece(DocumentNumber after) {
-    piece_ = afters_.size();
+  void begin_slice(DocumentNumber after) {
+    slice_ = afters_.size();
     afters_.push_back(after);
   }
 
@@ -160,7 +160,7 @@ class Execution::Impl {
     if (frame_.failure) return Error(*frame_.failure);
     if (!query_->reads_documents() && !inner_ && !is_over()) {
       // There is one row, of no document.
-      begin_piece({});
+      begin_slice({});
       frame_.begin_row();
       number_ = {};
       place_ = 0;
@@ -190,7 +190,7 @@ class Execution::Impl {
   std::size_t count_ = 0;
   RowPosition position_;
   ExecutionStats stats_;
-  std::size_t last_piece_ = 0;
+  std::size_t last_slice_ = 0;
   DocumentNumber last_number_;
   bool has_new_key_ = true;
 
@@ -210,7 +210,7 @@ class Execution::Impl {
     frame_.row.set(0, document);
     number_ = number;
     place_ = 0;
-    is_piece_done_ = false;
+    is_slice_done_ = false;
     for_each_row(tree_, frame_, visit_);
     if (frame_.failure || is_page_full_) return Next::PageDone;
     if (query_->shape() == PreparedQuery::Shape::Stream) {
@@ -220,7 +220,7 @@ class Execution::Impl {
       }
       if (is_over()) return Next::PageDone;
     }
-    return is_piece_done_ ? Next::PieceDone : Next::More;
+    return is_slice_done_ ? Next::SliceDone : Next::More;
   }
 
   // ── Row by row ──
@@ -228,7 +228,7 @@ class Execution::Impl {
   /// A document of which earlier pages have shown so many rows, but not all.
   struct Partial {
     RowPosition::Partial shown;
-    std::optional<std::size_t> piece =
+    std::optional<std::size_t> slice =
         std::nullopt;  // Where its rows with the resume key were met.
   };
 
@@ -240,7 +240,7 @@ class Execution::Impl {
     return 0;
   }
 
-  /// What was begun in pieces further on is still to be told from what is new there.
+  /// What was begun in slices further on is still to be told from what is new there.
   void keep_partials() {
     for (const Partial& each : resume_partials_) {
       if (each.shown.rows == 0 || each.shown.number == position_.partial.number) continue;
@@ -354,17 +354,17 @@ class Execution::Impl {
     ++stats_.rows;
     WaitingRow row;
     row.key = sort_key();
-    row.piece = piece_;
+    row.slice = slice_;
     row.number = number_;
     row.place = place_++;
     for (Partial& each : resume_partials_) {
-      if (each.shown.number == number_ && row.key == resume_key_) each.piece = piece_;
+      if (each.shown.number == number_ && row.key == resume_key_) each.slice = slice_;
     }
     if (is_shown_before(row)) return true;
     const bool is_full = waiting_.size() >= wanted() || waiting_.memory() > limits_.memory_max;
     if (is_full && !tree_.is_distinct && !waiting_.empty() && !(row < waiting_.last())) {
       // In the query's order nothing after it is smaller.
-      is_piece_done_ = row.key > waiting_.last().key;
+      is_slice_done_ = row.key > waiting_.last().key;
       has_more_ = true;
       return true;
     }
@@ -373,7 +373,7 @@ class Execution::Impl {
     if (tree_.is_distinct) return take_distinct_row(std::move(row));
     const bool is_last = waiting_.insert(std::move(row));
     // The last row that TOP wants: in the query's order all others come after it.
-    is_piece_done_ = is_last && waiting_.size() == wanted() && left_to_take() <= limits_.rows_max;
+    is_slice_done_ = is_last && waiting_.size() == wanted() && left_to_take() <= limits_.rows_max;
     while (waiting_.size() > wanted() ||
            (waiting_.memory() > limits_.memory_max && waiting_.size() > 1)) {
       waiting_.drop_last();
@@ -424,7 +424,7 @@ class Execution::Impl {
     if (resume_cut_rows_ > 0) return row.key < *resume_key_;
     if (row.key != *resume_key_) return row.key < *resume_key_;
     if (const auto shown = shown_rows_of(row.number); shown > 0) return row.place < shown;
-    return row.number <= afters_[row.piece];
+    return row.number <= afters_[row.slice];
   }
 
   void emit_ordered() {
@@ -471,7 +471,7 @@ class Execution::Impl {
     }
     has_new_key_ = row.key != resume_key_;
     position_.partial = {row.number, row.place + 1};
-    last_piece_ = row.piece;
+    last_slice_ = row.slice;
     last_number_ = row.number;
     keep_partial_after(row);
   }
@@ -480,7 +480,7 @@ class Execution::Impl {
     position_.others.clear();
     if (has_new_key_) return;
     for (const Partial& each : resume_partials_) {
-      if (each.shown.rows > 0 && each.piece > row.piece) keep_other(each);
+      if (each.shown.rows > 0 && each.slice > row.slice) keep_other(each);
     }
   }
 
@@ -592,8 +592,8 @@ class Execution::Impl {
     const std::string rows = "[" + inner_->take_rows() + "]";
     const Value all = Value::of_checked(rows);
     std::uint64_t number = 0;
-    // They count as one piece, in which ties go on after the row that was shown last.
-    begin_piece(resume_partials_.front().shown.number);
+    // They count as one slice, in which ties go on after the row that was shown last.
+    begin_slice(resume_partials_.front().shown.number);
     const bool is_streamed = !groups_ && tree_.order_by.empty();
     for (json::Reader reader(all); reader.next() && frame_.spend();) {
       ++number;
@@ -622,12 +622,12 @@ class Execution::Impl {
   std::uint64_t resume_cut_rows_ = 0;
   std::vector<Partial> resume_partials_;
 
-  std::size_t piece_ = 0;
-  std::vector<DocumentNumber> afters_;  // Of each piece.
+  std::size_t slice_ = 0;
+  std::vector<DocumentNumber> afters_;  // Of each slice.
   DocumentNumber number_;               // Of the document at hand.
   std::uint32_t place_ = 0;             // Of the row at hand, among those of the document.
   bool is_page_full_ = false;
-  bool is_piece_done_ = false;
+  bool is_slice_done_ = false;
   bool is_over_ = false;
 
   SeenSet seen_;
@@ -642,7 +642,7 @@ Execution::Execution(PreparedQueryPtr query, const PageLimits& limits, RowPositi
 Execution::~Execution() = default;
 
 void Execution::work_with(WorkBudget* work) { impl_->work_with(work); }
-void Execution::begin_piece(DocumentNumber after) { impl_->begin_piece(after); }
+void Execution::begin_slice(DocumentNumber after) { impl_->begin_slice(after); }
 Execution::Next Execution::take(std::string_view document, DocumentNumber number) {
   return impl_->take(document, number);
 }
@@ -661,7 +661,7 @@ std::size_t Execution::count() const { return impl_->count_; }
 std::uint64_t Execution::wanted() const { return impl_->wanted(); }
 bool Execution::is_over() const { return impl_->is_over(); }
 const RowPosition& Execution::position() const { return impl_->position_; }
-std::size_t Execution::last_piece() const { return impl_->last_piece_; }
+std::size_t Execution::last_slice() const { return impl_->last_slice_; }
 DocumentNumber Execution::last_number() const { return impl_->last_number_; }
 bool Execution::has_new_key() const { return impl_->has_new_key_; }
 const ExecutionStats& Execution::stats() const { return impl_->stats_; }

@@ -34,7 +34,7 @@ class Execution {
  public:
   enum class Next {
     More,       ///< give the next document
-    PieceDone,  ///< nothing after this one in the piece can matter, if it is in the query's order
+    SliceDone,  ///< nothing after this one in the slice can matter, if it is in the query's order
     PageDone,   ///< the page is full, or the query is at its end: see is_over()
   };
 
@@ -45,10 +45,10 @@ class Execution {
   /// where it stops, finish() fails. Null, as before: without a bound.
   void work_with(WorkBudget* work);
 
-  /// What follows is of this piece: of its documents those up to `after` have been emitted where
+  /// What follows is of this slice: of its documents those up to `after` have been emitted where
   /// their key is that of the position. Pieces come in the order in which their rows do where keys
   /// are equal.
-  void begin_piece(DocumentNumber after);
+  void begin_slice(DocumentNumber after);
   /// A document. Stream: in the order of numbers; others: in any order, each once.
   Next take(std::string_view document, DocumentNumber number);
   /// Of a query that is_grouped() and reads nothing of documents but in WHERE: one that passes. It
@@ -66,7 +66,7 @@ class Execution {
   /// The page is to have no more rows than this, whatever was said before.
   void show_at_most(std::uint32_t rows);
 
-  /// All documents were given (or their pieces were done): makes the rows of the page.
+  /// All documents were given (or their slices were done): makes the rows of the page.
   /// PayloadTooLarge… what an expression or a limit refuses; interruption() of the budget.
   Result<> finish();
 
@@ -80,8 +80,8 @@ class Execution {
   bool is_over() const;
   /// Where the next page begins.
   const RowPosition& position() const;
-  /// The piece in which the last row is, and its document: where ties go on.
-  std::size_t last_piece() const;
+  /// The slice in which the last row is, and its document: where ties go on.
+  std::size_t last_slice() const;
   DocumentNumber last_number() const;
   /// Ordered: whether the key of the last row is another than that which the page began with.
   bool has_new_key() const;

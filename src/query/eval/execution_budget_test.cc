@@ -78,7 +78,7 @@ class ExecutionBudgetTest : public testing::Test {
     Execution execution(prepared(text), {});
     WorkBudget work({.item_time_max = 50ms}, cancellation, clock);
     execution.work_with(&work);
-    execution.begin_piece({});
+    execution.begin_slice({});
     execution.take(large_document(), DocumentNumber{1});
     const auto finished = execution.finish();
     EXPECT_FALSE(finished) << text.substr(0, 200);
@@ -114,7 +114,7 @@ TEST_F(ExecutionBudgetTest, ManyDocumentsMayTakeLongerThanOne) {
   Execution execution(prepared("SELECT VALUE ARRAY_LENGTH(c.list) FROM c"), {});
   WorkBudget work({.item_time_max = 50ms}, nullptr, clock);
   execution.work_with(&work);
-  execution.begin_piece({});
+  execution.begin_slice({});
   for (std::uint64_t i = 1; i <= 200; ++i) execution.take(large_document(), DocumentNumber{i});
   EXPECT_TRUE(execution.finish());
   EXPECT_EQ(execution.count(), 200U);
@@ -135,7 +135,7 @@ TEST_F(ExecutionBudgetTest, WhatIsConstantIsNotComputedForLongBeforeTheQueryRuns
   Execution execution(*query, {});
   WorkBudget work({.item_time_max = 50ms}, nullptr, clock);
   execution.work_with(&work);
-  execution.begin_piece({});
+  execution.begin_slice({});
   execution.take(R"({"id":"1"})", DocumentNumber{1});
   EXPECT_FALSE(execution.finish());
 }

@@ -40,7 +40,7 @@ std::optional<std::string> rows_of(const query::PreparedQueryPtr& prepared,
   std::string all;
   for (int page = 0; page < kPagesMax; ++page) {
     Execution execution(prepared, limits, position);
-    execution.begin_piece(after);
+    execution.begin_slice(after);
     DocumentNumber last = after;
     bool is_done = false;
     for (std::size_t i = 0; i < kDocuments.size() && !is_done && prepared->reads_documents(); ++i) {

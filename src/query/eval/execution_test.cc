@@ -61,7 +61,7 @@ class Drain {
   bool page(std::vector<std::string>& all) {
     const bool is_stream = query_->shape() == PreparedQuery::Shape::Stream && !query_->inner();
     Execution execution(query_, limits_, position_);
-    execution.begin_piece(after_);
+    execution.begin_slice(after_);
     DocumentNumber last = after_;
     bool is_done = false;
     for (std::size_t i = 0; i < documents_.size() && !is_done && query_->reads_documents(); ++i) {
@@ -105,7 +105,7 @@ std::vector<std::string> rows_of(const std::string& text, const Documents& docum
 std::string failure_of(const std::string& text, const Documents& documents,
                        const PageLimits& limits = {}) {
   Execution execution(prepared(text), limits);
-  execution.begin_piece({});
+  execution.begin_slice({});
   std::uint64_t number = 0;
   for (const std::string& document : documents) {
     execution.take(document, DocumentNumber{++number});
@@ -229,7 +229,7 @@ TEST(ExecutionTest, ADocumentTellsTheWholeOfAKeyThatWasCut) {
   PageLimits limits;
   limits.rows_max = 3;
   Execution first(query, limits);
-  first.begin_piece({});
+  first.begin_slice({});
   for (std::uint64_t i = 0; i < 6; ++i) {
     first.take(document(std::to_string(i)), DocumentNumber{i + 1});
   }
@@ -241,7 +241,7 @@ TEST(ExecutionTest, ADocumentTellsTheWholeOfAKeyThatWasCut) {
   // Only two of those that come before the position are in this part of the range.
   const auto rest_of_part = [&](const std::string& last) {
     Execution second(query, limits, first.position());
-    second.begin_piece(first.last_number());
+    second.begin_slice(first.last_number());
     second.resume_at(last);
     for (const std::uint64_t i : {0, 1, 4, 5}) {
       second.take(document(std::to_string(i)), DocumentNumber{i + 1});
@@ -263,7 +263,7 @@ std::vector<std::string> rows_over_split(std::string text, const Documents& docu
   PageLimits limits;
   limits.rows_max = rows_max;
   Execution first(query, limits);
-  first.begin_piece({});
+  first.begin_slice({});
   DocumentNumber last;
   for (std::uint64_t i = 1; i <= documents.size(); ++i) {
     if (first.take(documents[i - 1], DocumentNumber{i}) == Execution::Next::PageDone) break;
@@ -282,7 +282,7 @@ std::vector<std::string> rows_over_split(std::string text, const Documents& docu
     bool is_done = false;
     for (const std::uint64_t odd : {0u, 1u}) {
       const DocumentNumber done = odd == 0 ? after_even : after;
-      execution.begin_piece(done);
+      execution.begin_slice(done);
       for (std::uint64_t i = odd == 0 ? 2 : 1; i <= documents.size() && !is_done; i += 2) {
         if (is_stream && DocumentNumber{i} <= done) continue;
         is_done = execution.take(documents[i - 1], DocumentNumber{i}) == Execution::Next::PageDone;
@@ -404,7 +404,7 @@ TEST(ExecutionTest, WithoutFromThereIsOneRow) {
 
 TEST(ExecutionTest, NothingIsWantedBeyondTop) {
   Execution execution(prepared("SELECT TOP 1 VALUE c.id FROM c"), {});
-  execution.begin_piece({});
+  execution.begin_slice({});
   EXPECT_EQ(execution.take(kStars[0], DocumentNumber{1}), Execution::Next::PageDone);
   EXPECT_TRUE(execution.is_over());
 }
@@ -413,14 +413,14 @@ TEST(ExecutionTest, InOrderAPieceIsDoneWhenItCannotMatterAnyMore) {
   PageLimits limits;
   limits.rows_max = 1;
   Execution page(prepared("SELECT VALUE c.id FROM c ORDER BY c.mag"), limits);
-  page.begin_piece({});
+  page.begin_slice({});
   EXPECT_EQ(page.take(kStars[3], DocumentNumber{4}), Execution::Next::More);
-  EXPECT_EQ(page.take(kStars[2], DocumentNumber{3}), Execution::Next::PieceDone);
+  EXPECT_EQ(page.take(kStars[2], DocumentNumber{3}), Execution::Next::SliceDone);
   // After the last row that TOP wants nobody asks whether there is another one.
   Execution top(prepared("SELECT TOP 2 VALUE c.id FROM c ORDER BY c.mag"), {});
-  top.begin_piece({});
+  top.begin_slice({});
   EXPECT_EQ(top.take(kStars[3], DocumentNumber{4}), Execution::Next::More);
-  EXPECT_EQ(top.take(kStars[2], DocumentNumber{3}), Execution::Next::PieceDone);
+  EXPECT_EQ(top.take(kStars[2], DocumentNumber{3}), Execution::Next::SliceDone);
 }
 
 TEST(ExecutionTest, NumbersThatJsonHasNotAreRefused) {

@@ -22,13 +22,13 @@ inline constexpr std::size_t kSeenBytes = 40;
 
 struct WaitingRow {
   std::string key;
-  std::size_t piece = 0;
+  std::size_t slice = 0;
   DocumentNumber number;
   std::uint32_t place = 0;  ///< among the rows of its document
   std::string text;
   mutable bool was_shown = false;  ///< DISTINCT: the like of it, on an earlier page
 
-  auto order() const { return std::tie(key, piece, number, place); }
+  auto order() const { return std::tie(key, slice, number, place); }
   bool operator<(const WaitingRow& other) const { return order() < other.order(); }
   std::size_t memory() const;
 };
