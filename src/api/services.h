@@ -52,7 +52,7 @@ struct Services {
   maintenance::IndexBuilder* index_builder = nullptr;
   /// Says which are worth it. Null: nobody does.
   index::Advisor* index_advisor = nullptr;
-  /// What queries over documents run on.
+  /// Store, clock and helpers of queries over documents.
   executor::Environment queries{store, clock};
   /// Clients are to merge the answers of ranges by themselves, as the service makes them: queries
   /// over several ranges that are more than a filter are refused with their plan, unless the

@@ -355,7 +355,7 @@ class QueryPageRun final : public PageRun {
       if (!slices_.empty()) next.at = position_in(slices_, last_slice_, last_number_);
     } else if (job_.query->shape() == PreparedQuery::Shape::Ordered && rows.key &&
                job_.query->reads_documents() && !job_.query->inner() && !slices_.empty()) {
-      // What had been emitted of the slices further on was of the key that this page began with.
+      // Rows emitted of later slices had the key that this page began with: a new key starts over.
       if (execution_.has_new_key()) {
         for (RangeSlice& slice : slices_) slice.after = DocumentNumber{};
       }

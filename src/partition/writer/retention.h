@@ -17,7 +17,8 @@ class RetentionWriter {
 
   Committed change(const RetentionChange& work);
   Result<Committed> build_expiry();
-  /// Does nothing for now while the partition is being copied.
+  /// Trims nothing while the partition is being copied: the copy reads the history, and the next
+  /// round trims it.
   Result<Committed> trim(const HistoryTrim& work, bool is_being_copied);
 
   /// Forgets how far building and trimming have come: they begin again, which does no harm.

@@ -240,7 +240,7 @@ class Execution::Impl {
     return 0;
   }
 
-  /// What was begun in slices further on is still to be told from what is new there.
+  /// Documents whose rows were emitted in part, in slices further on, stay in the position.
   void keep_partials() {
     for (const Partial& each : resume_partials_) {
       if (each.shown.rows == 0 || each.shown.number == position_.partial.number) continue;

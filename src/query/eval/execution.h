@@ -45,9 +45,9 @@ class Execution {
   /// where it stops, finish() fails. Null, as before: without a bound.
   void work_with(WorkBudget* work);
 
-  /// What follows is of this slice: of its documents those up to `after` have been emitted where
-  /// their key is that of the position. Pieces come in the order in which their rows do where keys
-  /// are equal.
+  /// Documents from here on are of the next slice. Its documents up to `after` have been emitted
+  /// where their key is that of the position. Slices come in the order of their rows where keys are
+  /// equal.
   void begin_slice(DocumentNumber after);
   /// A document. Stream: in the order of numbers; others: in any order, each once.
   Next take(std::string_view document, DocumentNumber number);
