@@ -21,9 +21,9 @@ using testing::HasSubstr;
 constexpr int kDocuments = 500;
 
 /// Pages that have no time at all: each ends as soon as the clock is looked at.
-class QueryRunTest : public testing::Test {
+class QueryPageRunTest : public testing::Test {
  protected:
-  QueryRunTest() {
+  QueryPageRunTest() {
     environment.suspended = &suspended;
     for (int i = 0; i < kDocuments; ++i) {
       partition::Transaction transaction = partition::transaction_of(
@@ -31,7 +31,7 @@ class QueryRunTest : public testing::Test {
       EXPECT_TRUE(range().partition->submit_and_wait(std::move(transaction)));
     }
   }
-  ~QueryRunTest() override { suspended.stop(); }
+  ~QueryPageRunTest() override { suspended.stop(); }
 
   const catalog::Range& range() const { return container->ranges.all()[0]; }
 
@@ -73,14 +73,14 @@ class QueryRunTest : public testing::Test {
   int pages = 0;
 };
 
-TEST_F(QueryRunTest, RowsThatComeOneByOneAreShownWhenTheTimeIsUp) {
+TEST_F(QueryPageRunTest, RowsThatComeOneByOneAreShownWhenTheTimeIsUp) {
   const std::string rows = rows_of(job_of("SELECT VALUE c.id FROM c"));
   EXPECT_THAT(rows, HasSubstr(R"("0","1","2")"));
   EXPECT_THAT(rows, HasSubstr(R"("499")"));
   EXPECT_GT(pages, 5);
 }
 
-TEST_F(QueryRunTest, WhatMustSeeAllDocumentsGoesOnWhereItWas) {
+TEST_F(QueryPageRunTest, WhatMustSeeAllDocumentsGoesOnWhereItWas) {
   EXPECT_EQ(rows_of(job_of("SELECT VALUE COUNT(1) FROM c")), "500");
   EXPECT_GT(pages, 5);
   EXPECT_EQ(rows_of(job_of("SELECT VALUE c.n FROM c GROUP BY c.n")), "0,1,2,3,4,5,6");
@@ -89,19 +89,19 @@ TEST_F(QueryRunTest, WhatMustSeeAllDocumentsGoesOnWhereItWas) {
   EXPECT_GT(pages, 5);
 }
 
-TEST_F(QueryRunTest, WhatIsNoLongerKeptBeginsAgain) {
+TEST_F(QueryPageRunTest, WhatIsNoLongerKeptBeginsAgain) {
   forgets_between_pages = true;
   EXPECT_EQ(rows_of(job_of("SELECT VALUE COUNT(1) FROM c")), "500");
   EXPECT_EQ(pages, 2);
 }
 
-TEST_F(QueryRunTest, NothingIsLaidAsideWhereNobodyKeepsIt) {
+TEST_F(QueryPageRunTest, NothingIsLaidAsideWhereNobodyKeepsIt) {
   environment.suspended = nullptr;
   EXPECT_EQ(rows_of(job_of("SELECT VALUE COUNT(1) FROM c")), "500");
   EXPECT_EQ(pages, 1);
 }
 
-TEST_F(QueryRunTest, APageWithoutRowsGoesOnWhereItsTimeWasUp) {
+TEST_F(QueryPageRunTest, APageWithoutRowsGoesOnWhereItsTimeWasUp) {
   const ScanHelpers ahead{[&](BackgroundPool::Work work) { scans.post(std::move(work)); }, 2, 100,
                           64};
   for (const ScanHelpers* each : {static_cast<const ScanHelpers*>(nullptr), &ahead}) {
@@ -116,7 +116,7 @@ TEST_F(QueryRunTest, APageWithoutRowsGoesOnWhereItsTimeWasUp) {
   }
 }
 
-TEST_F(QueryRunTest, WhatIsReadAheadIsCountedAsRead) {
+TEST_F(QueryPageRunTest, WhatIsReadAheadIsCountedAsRead) {
   const ScanHelpers ahead{[&](BackgroundPool::Work work) { scans.post(std::move(work)); }, 2, 100,
                           64};
   QueryJob job = job_of("SELECT VALUE c.id FROM c WHERE c.id = '13'");
@@ -130,7 +130,7 @@ TEST_F(QueryRunTest, WhatIsReadAheadIsCountedAsRead) {
   EXPECT_EQ(together->stats.document_bytes, alone->stats.document_bytes);
 }
 
-TEST_F(QueryRunTest, AShortPageOfWhatIsInMemoryIsHadAtOnce) {
+TEST_F(QueryPageRunTest, AShortPageOfWhatIsInMemoryIsHadAtOnce) {
   QueryJob job = job_of("SELECT TOP 20 VALUE c.n FROM c");
   const auto page = try_query_page(environment, job);
   ASSERT_TRUE(page);
@@ -139,7 +139,7 @@ TEST_F(QueryRunTest, AShortPageOfWhatIsInMemoryIsHadAtOnce) {
   EXPECT_EQ(page->rows, run(job)->rows);
 }
 
-TEST_F(QueryRunTest, ALongPageIsNot) {
+TEST_F(QueryPageRunTest, ALongPageIsNot) {
   EXPECT_FALSE(try_query_page(environment, job_of("SELECT VALUE c.n FROM c")));
   EXPECT_FALSE(try_query_page(environment, job_of("SELECT TOP 1 VALUE c.n FROM c WHERE c.n = 9")));
   QueryJob job = job_of("SELECT TOP 20 VALUE c.n FROM c");
@@ -151,11 +151,11 @@ TEST_F(QueryRunTest, ALongPageIsNot) {
   EXPECT_FALSE(try_query_page(environment, job)) << "too many ranges";
 }
 
-TEST_F(QueryRunTest, WhatWentWrongIsToldByTheOtherWay) {
+TEST_F(QueryPageRunTest, WhatWentWrongIsToldByTheOtherWay) {
   EXPECT_FALSE(try_query_page(environment, job_of("SELECT TOP 1 VALUE 1 / 0 FROM c")));
 }
 
-TEST_F(QueryRunTest, TheFirstDocumentAloneMayUseUpThePage) {
+TEST_F(QueryPageRunTest, TheFirstDocumentAloneMayUseUpThePage) {
   ManualWorkClock clock;
   clock.pace = std::chrono::milliseconds(1);
   QueryJob job = job_of(
@@ -171,7 +171,7 @@ TEST_F(QueryRunTest, TheFirstDocumentAloneMayUseUpThePage) {
   EXPECT_TRUE(page->next);
 }
 
-TEST_F(QueryRunTest, WhatDistinctHasToSeeAgainIsNotSeenForLongerThanAPage) {
+TEST_F(QueryPageRunTest, WhatDistinctHasToSeeAgainIsNotSeenForLongerThanAPage) {
   QueryJob job = job_of("SELECT DISTINCT VALUE c.id FROM c");
   job.limits.rows_max = 100;
   deadline = kNever;
@@ -191,7 +191,7 @@ TEST_F(QueryRunTest, WhatDistinctHasToSeeAgainIsNotSeenForLongerThanAPage) {
   EXPECT_THAT(page->rows, testing::StartsWith(R"("100","101")"));
 }
 
-TEST_F(QueryRunTest, AQueryEndsWhenItsClientHasGone) {
+TEST_F(QueryPageRunTest, AQueryEndsWhenItsClientHasGone) {
   for (const auto* text : {"SELECT VALUE COUNT(1) FROM c", "SELECT VALUE c.id FROM c",
                            "SELECT TOP 1 VALUE c.n FROM c ORDER BY c.n"}) {
     QueryJob job = job_of(text);

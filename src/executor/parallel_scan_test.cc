@@ -24,7 +24,7 @@ using partition::kPartition;
 
 constexpr std::string_view kFew = "SELECT VALUE c.id FROM c WHERE c.n % 97 = 3";
 
-class ScanAheadTest : public partition::StageTest {
+class ParallelScanTest : public partition::StageTest {
  protected:
   /// Documents "0", "1", … with the same numbers in `n`; every `step`th of them.
   void fill(int count, int step = 1, Write::Kind kind = Write::Kind::Create) {
@@ -88,7 +88,7 @@ class ScanAheadTest : public partition::StageTest {
                            1000, 256};
 };
 
-TEST_F(ScanAheadTest, HandsOnWhatHasRowsInTheOrderOfTheScan) {
+TEST_F(ParallelScanTest, HandsOnWhatHasRowsInTheOrderOfTheScan) {
   fill(20'000);
   for (int step : {0, 3, 2}) {
     // In the order in which they were written, then reordered, then with gaps.
@@ -105,7 +105,7 @@ TEST_F(ScanAheadTest, HandsOnWhatHasRowsInTheOrderOfTheScan) {
   }
 }
 
-TEST_F(ScanAheadTest, BeginsWhereItIsTold) {
+TEST_F(ParallelScanTest, BeginsWhereItIsTold) {
   fill(5000);
   for (const bool is_reordered : {false, true}) {
     if (is_reordered) fill(5000, 7, Write::Kind::Upsert);
@@ -119,7 +119,7 @@ TEST_F(ScanAheadTest, BeginsWhereItIsTold) {
   }
 }
 
-TEST_F(ScanAheadTest, GoesOnAloneWhereManyHaveRows) {
+TEST_F(ParallelScanTest, GoesOnAloneWhereManyHaveRows) {
   fill(5000);
   const std::string_view text = "SELECT VALUE c.id FROM c WHERE c.n >= 1000 AND c.n % 2 = 0";
   const auto walked = walk(text, &ahead_);
@@ -130,7 +130,7 @@ TEST_F(ScanAheadTest, GoesOnAloneWhereManyHaveRows) {
   for (const auto& id : wanted(text, is_wanted)) EXPECT_THAT(walked.ids, testing::Contains(id));
 }
 
-TEST_F(ScanAheadTest, FewDocumentsAndQueriesForAllAreReadAsEver) {
+TEST_F(ParallelScanTest, FewDocumentsAndQueriesForAllAreReadAsEver) {
   fill(1500);
   EXPECT_EQ(walk("SELECT * FROM c", &ahead_).pauses, 0U);
   EXPECT_GT(walk(kFew, &ahead_).pauses, 0U);
@@ -142,7 +142,7 @@ TEST_F(ScanAheadTest, FewDocumentsAndQueriesForAllAreReadAsEver) {
   EXPECT_EQ(walk(kFew, &others).pauses, 0U);
 }
 
-TEST_F(ScanAheadTest, WaitsForNobodyWhoIsNotAtWork) {
+TEST_F(ParallelScanTest, WaitsForNobodyWhoIsNotAtWork) {
   fill(5000);
   std::vector<BackgroundPool::Work> late;
   ScanHelpers others = ahead_;
@@ -153,7 +153,7 @@ TEST_F(ScanAheadTest, WaitsForNobodyWhoIsNotAtWork) {
   for (auto& work : late) work();
 }
 
-TEST_F(ScanAheadTest, RowsWithinDocumentsCount) {
+TEST_F(ParallelScanTest, RowsWithinDocumentsCount) {
   fill(3000);
   const std::string_view text =
       "SELECT VALUE c.id FROM c JOIN (SELECT VALUE x FROM x IN (SELECT VALUE [c.n, c.n + 1])) x "
@@ -162,7 +162,7 @@ TEST_F(ScanAheadTest, RowsWithinDocumentsCount) {
   EXPECT_THAT(walk(text, &ahead_).ids, ElementsAreArray(wanted(text, is_wanted)));
 }
 
-TEST_F(ScanAheadTest, MayBeLeftInTheMiddle) {
+TEST_F(ParallelScanTest, MayBeLeftInTheMiddle) {
   fill(10'000);
   const auto query = query::PreparedQuery::prepare(std::string(kFew), {}, {}).value();
   for (std::size_t steps = 0; steps < 60; steps += 3) {

@@ -17,7 +17,7 @@ namespace {
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-class IntakeTest : public testing::Test {
+class ParsedDocumentTest : public testing::Test {
  protected:
   Result<ParsedDocument> take(std::string_view body, std::string_view key = "") {
     std::optional<PartitionKey> named;
@@ -44,7 +44,7 @@ class IntakeTest : public testing::Test {
 
 // ── bodies ───────────────────────────────────────────────────────────────────────────────────────
 
-TEST_F(IntakeTest, ADocumentBecomesAWriteWithItsIdTextAndKey) {
+TEST_F(ParsedDocumentTest, ADocumentBecomesAWriteWithItsIdTextAndKey) {
   const auto parsed = taken(R"({"id":"a","pk":"x","n":1})", R"(["x"])");
   EXPECT_EQ(parsed.version.new_id, "a");
   EXPECT_EQ(parsed.version.open_text, R"({"id":"a","pk":"x","n":1)");
@@ -54,13 +54,13 @@ TEST_F(IntakeTest, ADocumentBecomesAWriteWithItsIdTextAndKey) {
   EXPECT_THAT(parsed.version.unique_values, IsEmpty());
 }
 
-TEST_F(IntakeTest, SystemPropertiesOfTheBodyAreTheServers) {
+TEST_F(ParsedDocumentTest, SystemPropertiesOfTheBodyAreTheServers) {
   const auto parsed =
       taken(R"({"id":"a","_rid":"x","_etag":"y","_ts":1,"_self":"s","pk":"x"})", R"(["x"])");
   EXPECT_EQ(parsed.version.open_text, R"({"id":"a","pk":"x")");
 }
 
-TEST_F(IntakeTest, ABodyThatIsNoDocumentIsRefused) {
+TEST_F(ParsedDocumentTest, ABodyThatIsNoDocumentIsRefused) {
   for (const auto* body : {"", "[]", "{", "1", R"({"pk":"x"})", R"({"id":7,"pk":"x"})",
                            R"({"id":"","pk":"x"})", R"({"id":"a","id":"b","pk":"x"})"}) {
     EXPECT_EQ(refusal(body, R"(["x"])"), ErrorCode::BadRequest) << body;
@@ -69,7 +69,7 @@ TEST_F(IntakeTest, ABodyThatIsNoDocumentIsRefused) {
 
 // ── keys ─────────────────────────────────────────────────────────────────────────────────────────
 
-TEST_F(IntakeTest, TheKeyComesFromTheBodyAndMustAgreeWithTheHeader) {
+TEST_F(ParsedDocumentTest, TheKeyComesFromTheBodyAndMustAgreeWithTheHeader) {
   EXPECT_EQ(taken(R"({"id":"a","pk":"x"})").key.to_json(), R"(["x"])") << "no header";
   EXPECT_EQ(taken(R"({"id":"a","pk":1})", "[1.0]").key.to_json(), "[1]") << "numbers are doubles";
   EXPECT_EQ(taken(R"({"id":"a","pk":null})", "[null]").key.to_json(), "[null]");
@@ -86,13 +86,13 @@ TEST_F(IntakeTest, TheKeyComesFromTheBodyAndMustAgreeWithTheHeader) {
   EXPECT_EQ(refusal(R"({"id":"a","pk":"x"})", "x"), ErrorCode::BadRequest);
 }
 
-TEST_F(IntakeTest, AKeyMayBeAsLongAsItsHashAdmits) {
+TEST_F(ParsedDocumentTest, AKeyMayBeAsLongAsItsHashAdmits) {
   const std::string longest(2048, 'k');
   taken(R"({"id":"a","pk":")" + longest + "\"}");
   EXPECT_EQ(refusal(R"({"id":"a","pk":")" + longest + "k\"}"), ErrorCode::BadRequest);
 }
 
-TEST_F(IntakeTest, NullIsNotALevelThatTheBodyLacks) {
+TEST_F(ParsedDocumentTest, NullIsNotALevelThatTheBodyLacks) {
   container = test_container(kMultiHashKey);
   EXPECT_EQ(taken(R"({"id":"1","a":"x","b":"y"})", R"(["x","y"])").key.to_json(), R"(["x","y"])");
   EXPECT_EQ(taken(R"({"id":"1","a":"x","b":null})", R"(["x",null])").key.to_json(),
@@ -104,7 +104,7 @@ TEST_F(IntakeTest, NullIsNotALevelThatTheBodyLacks) {
   EXPECT_EQ(refusal(R"({"id":"1","a":"x","b":"y"})", R"(["x"])"), ErrorCode::PartitionKeyMismatch);
 }
 
-TEST_F(IntakeTest, NestedKeysAreFound) {
+TEST_F(ParsedDocumentTest, NestedKeysAreFound) {
   container = test_container(R"(,"partitionKey":{"paths":["/a/b"],"kind":"Hash","version":2})");
   EXPECT_EQ(taken(R"({"id":"1","a":{"b":"deep"}})").key.to_json(), R"(["deep"])");
   EXPECT_EQ(taken(R"({"id":"1","a":"b"})").key.to_json(), "[{}]");
@@ -112,7 +112,7 @@ TEST_F(IntakeTest, NestedKeysAreFound) {
 
 // ── TTL ──────────────────────────────────────────────────────────────────────────────────────────
 
-TEST_F(IntakeTest, ATtlIsKeptAndCheckedAlsoWhileTtlIsOff) {
+TEST_F(ParsedDocumentTest, ATtlIsKeptAndCheckedAlsoWhileTtlIsOff) {
   for (const auto* default_ttl : {"", R"(,"defaultTtl":-1)"}) {
     container = test_container(kHashKey + default_ttl);
     EXPECT_EQ(taken(R"({"id":"a","pk":"x","ttl":60})").version.own_ttl, 60);
@@ -128,7 +128,7 @@ TEST_F(IntakeTest, ATtlIsKeptAndCheckedAlsoWhileTtlIsOff) {
 
 // ── unique keys ──────────────────────────────────────────────────────────────────────────────────
 
-TEST_F(IntakeTest, UniqueValuesAreOneTuplePerKeyAndTellDifferentValuesApart) {
+TEST_F(ParsedDocumentTest, UniqueValuesAreOneTuplePerKeyAndTellDifferentValuesApart) {
   container = test_container(
       kHashKey + R"(,"uniqueKeyPolicy":{"uniqueKeys":[{"paths":["/a","/b/c"]},{"paths":["/d"]}]})");
   const auto values = [&](const std::string& members) {
@@ -145,7 +145,7 @@ TEST_F(IntakeTest, UniqueValuesAreOneTuplePerKeyAndTellDifferentValuesApart) {
   EXPECT_NE(values(R"(,"a":"x","b":{"c":""})")[0], values(R"(,"a":"","b":{"c":"x"})")[0]);
 }
 
-TEST_F(IntakeTest, TheRulesOfAContainerFindTheSameValuesInAStoredDocument) {
+TEST_F(ParsedDocumentTest, TheRulesOfAContainerFindTheSameValuesInAStoredDocument) {
   container = test_container(
       kHashKey + R"(,"defaultTtl":5,"uniqueKeyPolicy":{"uniqueKeys":[{"paths":["/a","/b/c"]}]})");
   EXPECT_EQ(container->rules.default_ttl, 5);
@@ -157,7 +157,7 @@ TEST_F(IntakeTest, TheRulesOfAContainerFindTheSameValuesInAStoredDocument) {
   EXPECT_FALSE(test_container(kHashKey)->rules.unique_values_of);
 }
 
-TEST_F(IntakeTest, OnlyIndexedLeavesAreCountedAndTheIdAlwaysIs) {
+TEST_F(ParsedDocumentTest, OnlyIndexedLeavesAreCountedAndTheIdAlwaysIs) {
   container = test_container(
       kHashKey +
       R"(,"indexingPolicy":{"includedPaths":[{"path":"/a/*"}],"excludedPaths":[{"path":"/*"}]})");
