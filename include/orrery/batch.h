@@ -61,7 +61,7 @@ struct ItemOperation {
   ItemOperation& with_partition_key(PartitionKey key);
 };
 
-/// What came of one operation.
+/// The result of one operation.
 struct ItemResult {
   int status = 0;
   int sub_status = 0;
@@ -74,7 +74,7 @@ struct ItemResult {
   bool ok() const { return status >= 200 && status < 300; }
 };
 
-/// What came of a batch: of all or of nothing.
+/// The result of a transactional batch: all operations are applied, or none.
 struct BatchResponse : ResponseInfo {
   /// One for each operation, in order. When one has failed, the others have status 424.
   std::vector<ItemResult> results;
@@ -95,7 +95,7 @@ struct BulkOptions {
   operator RequestOptions() const { return {session_token, consistency, timeout, stop, headers}; }
 };
 
-/// What came of operations that have nothing to do with each other.
+/// The results of a bulk execution, whose operations are independent of each other.
 struct BulkResponse {
   std::vector<ItemResult> results;  ///< one for each operation, in order
   double request_charge = 0;

@@ -31,7 +31,7 @@ class ChangeFeedStart {
     start.time_ = time;
     return start;
   }
-  /// What continuation() of an iterator, or of a page of one, was. Scope and mode come with it.
+  /// Resumes from a continuation token of an iterator or a page. Scope and mode come with it.
   static ChangeFeedStart continuation(std::string token) {
     ChangeFeedStart start(Kind::Continuation);
     start.token_ = std::move(token);

@@ -25,7 +25,7 @@
 
 namespace orrery::client {
 
-/// What opens an account.
+/// Authenticates a client to an account.
 class Credential {
  public:
   /// A primary, secondary or read-only key, in base64.

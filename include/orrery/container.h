@@ -18,7 +18,7 @@ namespace orrery::client {
 class Pipeline;
 struct ContainerAccess;
 
-/// What a container is made of. The parts that are JSON are sent and come back as they are.
+/// The definition of a container. The parts that are JSON are sent and come back as they are.
 struct ContainerProperties {
   std::string id = {};
   std::vector<std::string> partition_key_paths = {};  ///< several: a hierarchical key
@@ -43,7 +43,7 @@ struct PartitionKeyRange {
   std::vector<std::string> parents = {};
 };
 
-/// What is left to read, exactly; Orrery only.
+/// The exact lag of a reader: the changes that it has not read yet. Orrery only.
 struct ChangeFeedLag {
   std::uint64_t documents = 0;
   std::uint64_t bytes = 0;
@@ -93,9 +93,9 @@ class Container {
   /// BatchResponse::ok().
   BatchResponse execute_batch(const std::vector<ItemOperation>& operations, const PartitionKey& key,
                               const RequestOptions& options = {}) const;
-  /// Each by itself, in requests of many; throttled ones are sent again. Each needs its partition
-  /// key, or a document that has it. What becomes of a request is told of its operations, and not
-  /// thrown: a refusal, or status 0 when there was no answer. Cancellation is thrown.
+  /// Executes each by itself, many to a request; throttled ones are retried. Each needs its
+  /// partition key, or a document that has it. Failures are not thrown but stand in the results: a
+  /// refusal, or status 0 without an answer. Cancellation is thrown.
   BulkResponse execute_bulk(const std::vector<ItemOperation>& operations,
                             const BulkOptions& options = {}) const;
 
@@ -103,11 +103,11 @@ class Container {
   ChangeFeedIterator change_feed(const ChangeFeedOptions& options = {}) const;
   /// One per physical partition; together they are the container.
   std::vector<FeedRange> feed_ranges(const RequestOptions& options = {}) const;
-  /// What one partition key, or a prefix of a hierarchical one, covers.
+  /// The range that one partition key, or a prefix of a hierarchical one, covers.
   FeedRange feed_range_of(const PartitionKey& key, const RequestOptions& options = {}) const;
   std::vector<PartitionKeyRange> partition_key_ranges(const RequestOptions& options = {}) const;
-  /// What a reader that would go on from `continuation` has before it. nullopt where the server
-  /// can't tell (it is not Orrery).
+  /// The lag of a reader that would resume from `continuation`. nullopt where the server can't tell
+  /// (it is not Orrery).
   std::optional<ChangeFeedLag> change_feed_lag(const std::string& continuation,
                                                const RequestOptions& options = {}) const;
 

@@ -42,8 +42,8 @@ struct ClientOptions {
   std::chrono::milliseconds connect_timeout{10'000};
   std::chrono::milliseconds request_timeout{65'000};  ///< of one attempt
   std::size_t connections_max = 256;                  ///< at the same time; more calls wait
-  /// PEM of who signed the server's certificate; empty: the system's. Orrery serves its own at
-  /// /_explorer/emulator.pem.
+  /// PEM of the authority that signed the server's certificate; empty: the system's. Orrery serves
+  /// its own at /_explorer/emulator.pem.
   std::string certificate_file = {};
   bool verify_certificate = true;  ///< false only for a server on one's own machine
   std::string user_agent_suffix = {};
@@ -135,7 +135,8 @@ struct QueryOptions {
   std::string continuation = {};                ///< go on where a page ended
   std::optional<PartitionKey> partition_key = {};
   std::optional<FeedRange> feed_range = {};
-  /// What took how long: the header x-ms-documentdb-query-metrics of each page, `name=value;…`.
+  /// Requests the times of each step: the header x-ms-documentdb-query-metrics of each page,
+  /// `name=value;…`.
   bool populate_query_metrics = false;
   /// Which indexes served, or would: the header x-ms-cosmos-index-utilization of each page, JSON
   /// that is percent-encoded.

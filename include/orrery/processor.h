@@ -64,7 +64,7 @@ enum class Balancing {
   Weighted,  ///< so much work each; for hosts of this library only
 };
 
-/// What becomes of a batch that its observer refuses or throws at.
+/// The retry policy for a batch that its observer refuses or throws at.
 struct RetryPolicy {
   int max_attempts = 0;  ///< 0: as the originals; the lease is given up and taken again, for ever
   milliseconds first_wait{1000};  ///< doubled from attempt to attempt, with jitter
@@ -149,15 +149,15 @@ enum class CloseReason {
 /// The changes of a batch: views into text that lives as long as any copy of this.
 using Documents = client::ItemPage;
 
-/// What an observer is told, and can ask for, during a call. For the thread of that call.
+/// The lease and the batch of an observer's call. For the thread of that call.
 class ObserverContext {
  public:
   virtual ~ObserverContext() = default;
   /// The range id or "{min}-{max}".
   virtual const std::string& lease_token() const = 0;
   virtual const std::string& partition_key_range_id() const = 0;
-  /// Rises with every acquisition: whoever stores it with the data can refuse a host that has lost
-  /// its lease without knowing it.
+  /// Rises with every acquisition, for fencing: a sink that stores it with the data can refuse a
+  /// host that has lost its lease without knowing it.
   virtual std::uint64_t epoch() const = 0;
   /// The positions before and after this batch.
   virtual const std::string& from() const = 0;
@@ -172,7 +172,7 @@ class ObserverContext {
   virtual void checkpoint() = 0;
 };
 
-/// What came of a batch.
+/// The outcome of a batch.
 struct Outcome {
   enum class Kind { Done, DoneUntil, Retry, Reject, Stop };
   Kind kind = Kind::Done;
@@ -203,7 +203,7 @@ class ChangeFeedObserver {
   virtual ~ChangeFeedObserver() = default;
   /// Once, before the first batch.
   virtual void open(ObserverContext& context) { (void)context; }
-  /// Never with an empty batch. What it throws is an observer error.
+  /// Never called with an empty batch. An exception that it throws is an observer error.
   virtual Outcome process(ObserverContext& context, const Documents& changes) {
     process_changes(context, changes);
     return Outcome::done();
@@ -238,10 +238,10 @@ struct HealthEvent {
   std::string lease_token = {};
   std::string message = {};
 };
-/// What it throws is swallowed.
+/// Exceptions that it throws are swallowed.
 using HealthMonitor = std::function<void(const HealthEvent&)>;
 
-/// What is left to do in one lease.
+/// The lag of one lease.
 struct LeaseLag {
   std::string lease_token;
   std::string owner;  ///< empty: nobody
@@ -371,8 +371,8 @@ class LeaseGroup {
     Severity severity = Severity::Informational;
     std::string message;
   };
-  /// What is wrong with the leases, in words: missing or doubled ones, gaps, dead owners, a lock
-  /// that stayed.
+  /// Checks the leases, and says in words what is wrong: missing or doubled ones, gaps, dead
+  /// owners, a lock that stayed.
   std::vector<Finding> doctor() const;
 
  private:

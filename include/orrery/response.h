@@ -24,7 +24,7 @@ struct Attempt {
   std::string failure;  ///< in words, when there was no answer
 };
 
-/// What happened on the way to an answer.
+/// The attempts that led to an answer.
 struct Diagnostics {
   std::vector<Attempt> attempts;
   std::chrono::microseconds duration{0};  ///< of all attempts, with the waits between them
@@ -33,7 +33,7 @@ struct Diagnostics {
   std::string to_string() const;
 };
 
-/// What every answer tells besides its contents.
+/// The metadata of an answer.
 struct ResponseInfo {
   int status = 0;
   double request_charge = 0;

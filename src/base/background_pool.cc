@@ -17,7 +17,7 @@ constexpr std::chrono::milliseconds kLook{2};
 
 BackgroundPool::Duration now() { return std::chrono::steady_clock::now().time_since_epoch(); }
 
-/// Whose work the calling thread does, if it is one of a pool.
+/// The client that the calling thread works for, if it is one of a pool.
 thread_local ClientId current;
 
 }  // namespace

@@ -1,5 +1,5 @@
-// BackgroundPool: threads for long reads, which clients share fairly, and which give way to whoever
-// is in more of a hurry.
+// BackgroundPool: threads for long reads, which clients share fairly, and which yield to more
+// urgent work.
 #pragma once
 
 #include <atomic>
@@ -18,7 +18,7 @@
 
 namespace orrery {
 
-/// Whose work it is. Connections of one client share what the client may have.
+/// The client that work is done for. Its connections share its turns and its threads.
 struct ClientId {
   std::uint64_t client = 0;      ///< 0: the server's own work
   std::uint64_t connection = 0;  ///< among those of the client
@@ -68,7 +68,7 @@ class BackgroundPool {
 
   /// Runs `work` when the turn of the client comes.
   void post(Work work, ClientId client);
-  /// The same in the name of whose work posts it: the server's own, outside of the pool.
+  /// The same for the client of the calling thread; outside of the pool, for the server itself.
   void post(Work work);
   Lane lane(ClientId client) { return {*this, client}; }
 

@@ -30,8 +30,8 @@ class SystemClock final : public Clock {
   }
 };
 
-/// What the calling thread has spent on a processor so far. For judging what something cost on a
-/// machine that does other things too; never for behaviour that a client sees.
+/// The CPU time of the calling thread so far. For measuring cost on a machine that does other
+/// things too; never for behaviour that a client sees.
 inline std::chrono::nanoseconds thread_cpu_time() {
   timespec spent{};
   ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &spent);

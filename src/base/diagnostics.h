@@ -1,5 +1,5 @@
-// What the program says about itself: one line per event, to standard error. The word "log" is kept
-// for the log of a partition.
+// Diagnostics of the program: one line per event, to standard error. The word "log" is kept for the
+// log of a partition.
 #pragma once
 
 #include <string_view>

@@ -11,7 +11,7 @@
 
 namespace orrery {
 
-/// Set by whoever waits for a computation, when nobody does any more. Shared by that one and by all
+/// Set when nobody waits for a computation any more. Shared by the waiting caller and by all
 /// threads that compute for it.
 using Cancellation = std::shared_ptr<const std::atomic<bool>>;
 
@@ -41,9 +41,9 @@ struct WorkLimits {
   static constexpr int kStretch = 5;
 };
 
-/// Whoever computes spends a step now and then: about one for each expression or 64 bytes that are
-/// looked at. Once in so many steps the clock is looked at, and whether anybody still waits. Steps
-/// only say when to look: counting too many costs time, but never an answer.
+/// Deadlines and cancellation of a computation, which spends a step now and then: about one for
+/// each expression or 64 bytes that are looked at. Once in so many steps clock and cancellation are
+/// checked. Steps only say when to check: counting too many costs time, but never an answer.
 ///
 /// For one thread at a time.
 class WorkBudget {
@@ -118,7 +118,7 @@ class WorkBudget {
   const WorkClock& clock_;
 };
 
-/// The error of work that its budget has stopped: Unavailable when the client has gone, else
+/// The error of work that its budget has stopped: ClientGone when the client has gone, else
 /// BadRequest.
 Error interruption(const WorkBudget& work);
 

@@ -19,7 +19,7 @@ class RetentionSync {
 
   /// Applies the settings of the container's newest definition to all of its partitions, and waits
   /// for them. Not inside a transaction of the catalog: a partition may be held by a split that
-  /// waits for its turn. Blocks. Unavailable when the disk refuses.
+  /// waits for its turn. Blocks. Unavailable or OutcomeUnknown when the disk refuses.
   Result<> apply(const Rid& container);
 
   /// A crash or a disk error came between a change of the definition and its partitions.

@@ -45,7 +45,8 @@ class Topology {
     std::vector<PartitionNumber> partitions;
     partition::StoreGeneration generation;
   };
-  /// NotFound when the container does not exist. Blocks. Unavailable when the disk refuses.
+  /// NotFound when the container does not exist. Blocks. Unavailable or OutcomeUnknown when the
+  /// disk refuses.
   Result<Reserved> reserve(const Rid& container, std::size_t count);
   /// Reclaims reserved partitions of which no change was committed, or tried.
   void abandon(const Reserved& reserved) { garbage_.add(reserved.partitions); }
@@ -80,8 +81,8 @@ class Topology::Change {
   storage::Batch& batch() { return transaction_.batch; }
 
   /// `children` take the place of `parents`, which are retired in the same step, and reclaimed once
-  /// nobody reads them. The container with its new ranges. Blocks. Unavailable when the disk
-  /// refuses: then only loading the catalog anew tells which map holds.
+  /// nobody reads them. The container with its new ranges. Blocks. OutcomeUnknown when the
+  /// disk refuses: then only loading the catalog anew tells which map holds.
   Result<ContainerPtr> commit(const std::vector<Range>& parents,
                               const std::vector<Child>& children);
 

@@ -53,7 +53,7 @@ class Writer::Transaction {
 
   /// Commits, and shows the change to others by `publish`. That runs on the committer's thread, as
   /// loading does after a disk error: were it later, loading could come in between, and a partition
-  /// get two writers. Once only. Blocks. Unavailable when the disk refuses.
+  /// get two writers. Once only. Blocks. Unavailable or OutcomeUnknown when the disk refuses.
   Result<> commit(const std::function<void()>& publish);
 
  private:

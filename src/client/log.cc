@@ -25,7 +25,7 @@ void say(const Log& log, LogLevel level, std::string_view line) noexcept {
   if (!log) return;
   try {
     log(level, line);
-  } catch (...) {  // What a log throws is nobody's business but its own.
+  } catch (...) {  // Exceptions of a log are swallowed.
   }
 }
 

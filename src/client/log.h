@@ -7,7 +7,7 @@
 
 namespace orrery::client {
 
-/// `line` for whoever listens. Throws nothing.
+/// Gives `line` to the log, if there is one. Throws nothing.
 void say(const Log& log, LogLevel level, std::string_view line) noexcept;
 
 /// For the commands and tests of Orrery itself.

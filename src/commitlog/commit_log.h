@@ -14,8 +14,8 @@ class CommitLog {
   virtual ~CommitLog() = default;
 
   /// Commits all batches together, in order, durably. Blocks. Called by one thread. Unavailable
-  /// when the outcome is a failure or unknown; then every further append fails until recover()
-  /// succeeds.
+  /// when it failed: whether the batches are committed is unknown then, and every further append
+  /// fails until recover() succeeds.
   virtual Result<> append(std::span<const storage::Batch* const> batches) = 0;
 
   /// After a failed append: finds out what is committed and makes appends possible again, or says

@@ -12,8 +12,8 @@
 
 namespace orrery::executor {
 
-/// Refers to the scope's snapshot and to the query. Blocks. Unavailable on an I/O error, and when
-/// the scope's entries_max is not enough.
+/// Refers to the scope's snapshot and to the query. Blocks. Unavailable on an I/O error;
+/// ReadLimitReached when the scope's entries_max is not enough.
 Result<std::unique_ptr<DocumentSource>> open_source(const SourceScope& scope,
                                                     const query::PreparedQuery& query,
                                                     const query::QueryAccess& access);

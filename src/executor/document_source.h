@@ -39,8 +39,8 @@ struct SourceScope {
   /// Of an Ordered query: the sort key (all its items) from which on rows are wanted, inclusive.
   std::optional<std::string_view> from_key;
   AccessChoice choice = AccessChoice::Auto;
-  /// Unavailable where more entries or documents would have to be looked at to find those that are
-  /// wanted.
+  /// ReadLimitReached where more entries or documents would have to be looked at to find those that
+  /// are wanted.
   std::size_t entries_max = SIZE_MAX;
   /// About so many rows are wanted of it.
   std::uint64_t rows = 0;

@@ -11,7 +11,7 @@
 
 namespace orrery::executor {
 
-/// Unavailable: SourceScope::entries_max is not enough.
+/// ReadLimitReached: SourceScope::entries_max is not enough.
 Error too_many_entries();
 
 /// Documents that a cursor finds: of a scan, of one partition key, or of a list of candidates.

@@ -7,13 +7,12 @@
 
 namespace orrery::geo {
 
-
 namespace {
 
-/// By what angle one turns, in all, who looks from the place at somebody who goes along the ring.
-/// Once round, to the left, where the place is on the left of the ring; once round, to the right,
-/// where it is on the right; and the same for the place at the other end of the earth, the other
-/// way round. Nothing otherwise.
+/// The angle, in all, by which a view from the place turns when it follows the ring. Once round, to
+/// the left, where the place is on the left of the ring; once round, to the right, where it is on
+/// the right; and the same for the place at the other end of the earth, the other way round.
+/// Nothing otherwise.
 double turn_around(Space place, const std::vector<Space>& ring) {
   double turn = 0;
   for (std::size_t i = 1; i < ring.size(); ++i) {

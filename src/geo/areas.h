@@ -1,4 +1,4 @@
-// What lies in an area on the earth.
+// Tests whether a place lies in an area on the earth.
 #pragma once
 
 #include <cstddef>

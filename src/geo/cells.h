@@ -14,8 +14,8 @@
 
 namespace orrery::geo {
 
-/// Cells of one geometry in an index: each is an entry. What is stored depends on it, and on which
-/// cells those are: an index with others needs another name.
+/// Cells of one geometry in an index: each is an entry. The stored entries depend on it, and on the
+/// choice of cells: an index with others needs another name.
 inline constexpr std::size_t kEntryCellsMax = 8;
 /// Cells of what is looked for: each is a place where the index is read, and so are those around.
 inline constexpr std::size_t kRegionCellsMax = 12;

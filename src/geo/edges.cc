@@ -12,7 +12,6 @@
 
 namespace orrery::geo {
 
-
 namespace {
 
 constexpr std::size_t kBlockEdges = 8;

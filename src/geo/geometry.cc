@@ -179,8 +179,8 @@ namespace {
 
 using Reading = std::variant<GeometryPtr, std::string>;
 
-/// What a thread read last: of a query over many documents always the same constant. Points are
-/// read faster than they are found.
+/// Caches what a thread read last: a query over many documents reads the same constant again and
+/// again. Points are read faster than they are found.
 class ReadingCache {
  public:
   const Reading* find(std::string_view text, bool is_planar) {

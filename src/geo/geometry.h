@@ -13,14 +13,13 @@
 namespace orrery::geo {
 
 class Geometry;
-using GeometryPtr = std::shared_ptr<const Geometry>;  // Shared by a cache and who computes with it.
+using GeometryPtr = std::shared_ptr<const Geometry>;  // Shared by the cache and its users.
 
 /// A geometry that is valid: rings do not cross themselves or each other, holes lie within. Never
 /// changes. Two of them that meet in a question are both planar, or neither is.
 class Geometry {
  public:
-  /// From GeoJSON; or what is wrong with it, as a sentence. What a thread read last it need not
-  /// read again.
+  /// From GeoJSON; or what is wrong with it, as a sentence. Each thread caches what it read last.
   static std::variant<GeometryPtr, std::string> read(const json::Value& value, bool is_planar);
   /// Nothing when it is not valid, or no object.
   static GeometryPtr read_valid(const json::Value& value, bool is_planar);

@@ -60,7 +60,7 @@ class OutlineReader {
       if (!number.is_number()) return refuse("Each position must consist of numbers.");
       if (count < numbers.size()) numbers[count] = number.as_number().real;
     }
-    // What follows the two, a height, does not matter.
+    // Further numbers, such as a height, are ignored.
     if (!value.is_array() || count < numbers.size()) {
       return refuse("Each position must be an array of two numbers or more.");
     }

@@ -1,4 +1,4 @@
-// What a GeoJSON object says, position by position.
+// The positions of a GeoJSON object.
 #pragma once
 
 #include <cstddef>

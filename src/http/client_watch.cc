@@ -55,7 +55,7 @@ void ClientWatch::wait() {
   waiting_ = true;
   socket_->async_wait(Socket::wait_read, [self = shared_from_this()](const error_code&) {
     self->waiting_ = false;
-    // Whoever is not interested any more may be again, and asks then.
+    // Without a callback nobody is interested: the next when_gone() waits again.
     if (self->leave_) self->look();
   });
 }

@@ -1,4 +1,4 @@
-// What a listener does with clients that ask too much of it: too large, too slow, too many, wrong.
+// Limits of a listener: clients and requests that are too large, too slow, too many, wrong.
 #include <gtest/gtest.h>
 
 #include <chrono>

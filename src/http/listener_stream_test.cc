@@ -205,7 +205,7 @@ TEST(Stream, ASlowReaderHoldsTheStreamBack) {
   client.send("GET /pieces/1000/100000 HTTP/1.1\r\n\r\n");
   EXPECT_EQ(client.read_answer().status, 200);
   ASSERT_TRUE(eventually([&] { return server.pieces_made > 0; }));
-  // What fits into the kernel's buffers is a small part of it.
+  // The kernel's buffers hold a small part of it; then there is back-pressure.
   int made = 0;
   while (made != server.pieces_made) {
     made = server.pieces_made;

@@ -1,4 +1,4 @@
-// What clients see of a listener: requests, responses, connections, start and stop.
+// A listener as clients see it: requests, responses, connections, start and stop.
 #include "http/listener.h"
 
 #include <gtest/gtest.h>

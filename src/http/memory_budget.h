@@ -8,7 +8,7 @@
 
 namespace orrery::http {
 
-/// Counts bytes. What is taken is given back by whoever took it; see MemoryHold. Thread-safe.
+/// Counts bytes. Takers give back what they have taken; see MemoryHold. Thread-safe.
 class MemoryBudget {
  public:
   explicit MemoryBudget(std::size_t bytes_max) : bytes_max_(bytes_max) {}

@@ -8,7 +8,7 @@
 namespace orrery::http {
 namespace {
 
-// What the headers of a response usually take, so that they are not moved as they grow.
+// Reserved for the headers of a response, so that they are not moved as they grow.
 constexpr std::size_t kLinesBytes = 1024;
 
 bool ends_a_line(char c) { return c == '\r' || c == '\n' || c == '\0'; }

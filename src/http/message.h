@@ -18,8 +18,8 @@
 
 namespace orrery::http {
 
-/// How long a client should wait that was refused because memory is short: those who do not read
-/// their answers are dropped meanwhile.
+/// The backoff of a client that was refused because memory is short: those that do not read their
+/// answers are dropped meanwhile.
 inline constexpr std::chrono::milliseconds kMemoryRetryAfter{500};
 
 /// The client of a request, for a handler that takes its time: one that waits for something to
@@ -28,10 +28,10 @@ inline constexpr std::chrono::milliseconds kMemoryRetryAfter{500};
 class Client {
  public:
   /// Calls `leave` once, on the event loop, when there is nobody left to wait for: the client has
-  /// closed the connection, or its sending side of it, or the server is stopping. Whoever hears it
-  /// should answer soon; what it answers is still sent, if there is somebody to read it. Called
-  /// before this returns if it has happened already. Replaces what was to be called before; nothing
-  /// takes that back.
+  /// closed the connection, or its sending side of it, or the server is stopping. The handler
+  /// should then answer soon; its answer is still sent, if there is somebody to read it. Called
+  /// before this returns if it has happened already. Replaces the previous callback; null removes
+  /// it.
   virtual void when_gone(std::move_only_function<void()> leave) = 0;
   /// Counts an answer of so many bytes, instead of what was counted before. To be called as soon as
   /// it is there, on whichever thread has made it: on its way from there to the event loop it would
@@ -55,8 +55,8 @@ class Request {
   std::string_view body;     ///< whole; empty when there is none
   bool secure = false;       ///< arrived over TLS
   bool from_loopback = false;
-  /// Set by whoever has found a valid key on it. Connections on which none was seen make room for
-  /// others when there are too many.
+  /// Set by the handler when a valid key was found on it. Idle connections without one are evicted
+  /// when there are too many.
   bool authorized = false;
   /// For the handler, from the admission handler: what it has found out. 0: it was not asked.
   std::uint8_t admission = 0;

@@ -15,7 +15,7 @@ namespace {
 
 namespace beast = boost::beast;
 
-// An SDK's request with a 1 KB document is about 3 KB. What an idle connection keeps.
+// An SDK's request with a 1 KB document has 3 KB. Idle connections keep at most kBufferBytesKept.
 constexpr std::size_t kBufferBytes = 8 * 1024;
 constexpr std::size_t kBufferBytesKept = 16 * 1024;
 // Room behind the head for chunks, or a small body, to be read into.
@@ -225,7 +225,7 @@ Result<RequestParser::Progress> RequestParser::find_head() {
   return Progress::NeedMore;
 }
 
-// What is no request shall hear so now, not when its time is up: somebody may be typing it.
+// Refuses text that is no request early, not at the deadline: somebody may be typing it.
 Result<RequestParser::Progress> RequestParser::check_first_line() const {
   const auto text = unparsed();
   if (!is_token(text.front()) && text.front() != '\r') {

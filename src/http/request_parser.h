@@ -47,7 +47,7 @@ class RequestParser {
 
   /// Valid after Complete and until next(); it has neither `secure` nor `from_loopback`.
   Request& request() { return request_; }
-  /// What the client asked for; valid after HeadComplete or Complete.
+  /// The client's wishes for the connection; valid after HeadComplete or Complete.
   bool keep_alive() const { return keep_alive_; }
   bool expects_continue() const { return expects_continue_; }
   /// HTTP/1.0 closes unless it is told otherwise.

@@ -45,12 +45,12 @@ class Gate {
   bool open_ = false;
 };
 
-/// What a test has for streams and long polls to send. Those who wait for it also wait for their
-/// client to leave.
+/// A queue of pieces that streams and long polls send. A wait for one also ends when the client
+/// leaves.
 class Outbox {
  public:
   void put(std::string piece) { add(std::move(piece)); }
-  /// Ends whoever takes it.
+  /// Ends the stream or poll that takes it.
   void put_end() { add(std::nullopt); }
 
   /// Nothing at the end, or when the client is gone, which is counted.

@@ -66,7 +66,7 @@ class TlsSession {
   void close();
   bool handshake_done() const;
 
-  /// What must go to the network. The owner clears it.
+  /// Bytes to send to the network. The owner clears it.
   std::string& output() { return output_; }
 
   // For the BIO in tls.cc.

@@ -28,7 +28,7 @@ using Scalar = std::variant<std::monostate, NullValue, bool, double, std::string
 /// Member names from the top of a document inwards.
 using MemberPath = std::vector<std::string>;
 
-/// What a document's own `ttl` member says.
+/// A document's own `ttl` member.
 struct TtlMember {
   enum class Kind { Absent, Valid, Invalid } kind = Kind::Absent;
   std::int32_t seconds = 0;  ///< -1 or 1…2147483647 when valid
@@ -80,7 +80,7 @@ class DocumentText {
   /// backslash.
   Result<std::string> id() const;
   TtlMember ttl() const { return ttl_; }
-  /// What parse found at wanted[index].
+  /// The value that parse found at wanted[index].
   const Scalar& wanted(std::size_t index) const { return wanted_[index]; }
 
   /// Calls `visit` with the path of every leaf (scalars, and empty objects and arrays, but not for

@@ -56,7 +56,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   ORRERY_ASSERT(sent_back.has_value() && sent_back->open_text() == text);
   ORRERY_ASSERT(with_system_properties(text, properties, sent_back->system_places()) == replaced);
 
-  // What was read can be written: quoted, it is a valid document of one member with that value.
+  // A string that was read can be written: quoted, it is a valid document with that value.
   if (id) {
     ORRERY_ASSERT(std::get<std::string>(document->wanted(2)) == *id);
     std::string quoted = "{\"id\":";

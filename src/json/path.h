@@ -41,7 +41,7 @@ class PathSet {
     std::uint32_t node;
     std::string quoted;  ///< of a name: see MemberSearch
   };
-  /// What is wanted at one place, and below it.
+  /// A node of the tree of paths: whether its value is wanted, and what is below it.
   struct Node {
     std::uint32_t slot = kNone;
     std::vector<Child> names;     ///< sorted by length, then by name

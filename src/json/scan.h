@@ -110,7 +110,7 @@ struct MemberSearch {
   static constexpr std::size_t kNone = std::size_t(-1);     ///< there is no such member
   static constexpr std::size_t kUnknown = std::size_t(-2);  ///< a walk tells
 
-  /// What to look for; empty for a name that can only be found by a walk.
+  /// The text to search for; empty for a name that can only be found by a walk.
   static std::string quoted(std::string_view name);
   /// Where the value of the first member of that name begins.
   static std::size_t find(std::string_view text, std::size_t at, std::string_view quoted);

@@ -81,7 +81,7 @@ std::size_t find_slowly(std::string_view text, std::string_view name) {
   return MemberSearch::kNone;
 }
 
-/// What stands between members, or next to them, in random texts.
+/// A random value, for the places between and beside members.
 std::string random_value(std::mt19937& random, int level) {
   static constexpr std::string_view kStrings[] = {R"("x")",
                                                   R"("quantity")",

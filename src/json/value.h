@@ -27,7 +27,7 @@ struct Number {
     return {.is_integer = true, .integer = value, .real = static_cast<double>(value)};
   }
   static Number of(double value) { return {.is_integer = false, .integer = 0, .real = value}; }
-  /// What a JSON number says. Too large is infinite, too small is zero.
+  /// The value of a JSON number. Too large is infinite, too small is zero.
   static Number parse(std::string_view token);
 };
 
@@ -104,7 +104,7 @@ class Value {
     return is_text_ ? std::optional(text_) : std::nullopt;
   }
 
-  // ── Reading objects and arrays. What comes back refers to this value or its text. ──
+  // ── Reading objects and arrays. Results refer to this value or its text. ──
   /// Undefined when there is none, and of everything that is not an object.
   Value member(std::string_view name) const&;
   Value member(std::string_view name) &&;
@@ -145,7 +145,7 @@ class Value {
  private:
   friend class Reader;
 
-  /// What a value has of its own. On the heap, so that views into it survive a move.
+  /// The data that a value owns. On the heap, so that views into it survive a move.
   struct Owned;
 
   struct Deleter {

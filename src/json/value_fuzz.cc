@@ -1,5 +1,5 @@
-// Whatever somebody says is JSON: what is accepted is written back byte by byte, says the same when
-// it is spread out, and survives being changed. What was not checked does no harm.
+// Any input as JSON: accepted text is written back byte by byte, says the same when it is spread
+// out, and survives being changed. Text that was not checked does no harm.
 #include <cstddef>
 #include <cstdint>
 #include <string>

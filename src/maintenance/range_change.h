@@ -51,8 +51,8 @@ class RangeChange {
 
   /// Copies, then switches. Blocks as long as that takes; writes go on meanwhile, but for the last
   /// moment, in which they wait. The container with its new ranges. NotFound when it was deleted
-  /// meanwhile; Unavailable when the disk refuses or the server stops: then everything is as
-  /// before.
+  /// meanwhile; Unavailable or OutcomeUnknown when the disk refuses or the server stops: then
+  /// everything is as before.
   Result<catalog::ContainerPtr> run();
 
  private:

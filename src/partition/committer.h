@@ -92,7 +92,8 @@ class Committer {
   Result<> probe();
   /// Commits `batch`, validated in `generation`, and waits for it. `committed`, if given, is called
   /// on the committer's thread once it is, before anything after it is committed or recovered.
-  /// Blocks.
+  /// Blocks. Unavailable while writes are suspended, OutcomeUnknown when the disk failed under this
+  /// one.
   Result<> commit(storage::Batch batch, StoreGeneration generation,
                   const std::function<void()>& committed = {});
 

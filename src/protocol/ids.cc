@@ -8,7 +8,7 @@
 namespace orrery {
 namespace {
 
-// What the lengths of a rid mean, in bytes. `child` is little-endian: a counter in its low 60 bits,
+// The meaning of a rid's length, in bytes. `child` is little-endian: a counter in its low 60 bits,
 // and in its high four, which are the high nibble of byte 15, the kind.
 //
 //   3    offer

@@ -53,7 +53,7 @@ bool read_text(std::string_view text, VectorDataType type, Floats& out) {
     while (at != end && is_json_space(*at)) ++at;
     double number = 0;
     const auto [after, error] = std::from_chars(at, end, number);
-    // What is not a number to the reader may still be one: too large or too small.
+    // A number that from_chars refuses may still be valid: too large or too small.
     if (error == std::errc::result_out_of_range) {
       number = json::Number::parse({at, after}).real;
     } else if (error != std::errc()) {

@@ -24,7 +24,7 @@ enum class VectorDataType : std::uint8_t { Float32, Int8, UInt8 };
 /// float32, int8 or uint8, in any case; and float16, whose numbers are read like those of float32.
 std::optional<VectorDataType> find_vector_data_type(std::string_view name);
 
-/// What a policy says of a path's vectors, and the options of VectorDistance.
+/// The options of a path's vectors, from its policy, and of a call of VectorDistance.
 struct VectorOptions {
   DistanceFunction function = DistanceFunction::Cosine;
   VectorDataType type = VectorDataType::Float32;

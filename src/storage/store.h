@@ -193,7 +193,8 @@ class Snapshot {
     std::unique_ptr<State> state_;
   };
   /// The values of these keys of `log`, in their order: cheaper than one by one, and kept in
-  /// memory. False when one of them is missing. Unavailable on an I/O error.
+  /// memory. False when one of them is missing. Unavailable on an I/O error; NotInMemory where a
+  /// snapshot of Tier::Memory would have to ask the disk.
   Result<bool> get_versions(std::span<const std::string> keys, Values& out) const;
 
   /// Iterates [lower, upper) in key order. The cursor must not outlive the snapshot.

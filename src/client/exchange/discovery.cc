@@ -14,7 +14,7 @@ namespace {
 
 using std::chrono::steady_clock;
 
-/// An account answers at once; whoever does not is not asked for long.
+/// An account answers at once; an endpoint that does not is not waited for long.
 constexpr std::chrono::seconds kAnswerTimeMax{5};
 
 /// `GET /`, signed.
@@ -89,7 +89,7 @@ Discovery::Waited Discovery::wait(bool again, TimePoint deadline, const std::sto
     std::condition_variable_any changed;
     bool done = false;
   };
-  const auto signal = std::make_shared<Signal>();  // Whoever gives up waiting leaves it behind.
+  const auto signal = std::make_shared<Signal>();  // Outlives a caller that gives up.
   const auto then = [signal] {
     const std::lock_guard lock(signal->mutex);
     signal->done = true;

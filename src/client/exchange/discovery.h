@@ -1,4 +1,4 @@
-// Discovery: asks the account which regions it has, once for all who want to know.
+// Discovery: asks the account which regions it has, in a single flight for all callers.
 #pragma once
 
 #include <atomic>

@@ -208,7 +208,7 @@ void Exchange::append_headers(std::string& head, std::string_view date) {
   if (container_read_ || given(headers::kVersion) == nullptr) {
     append_header(head, headers::kVersion.text, kApiVersion);
   }
-  if (container_read_) return;  // What else is to be said is about the documents in it.
+  if (container_read_) return;  // The other headers are about documents in it.
   const auto level =
       options_.consistency ? options_.consistency : surroundings_.options.consistency;
   if (level && !call_.container.empty() && !call_.writes) {
@@ -317,7 +317,7 @@ void Exchange::judge_reply(Reply reply, TimePoint now) {
       break;
   }
   if (again) return;
-  // Whoever may not look at the container has still to hear what became of the read.
+  // A caller that may not read the container still gets the refusal of its own call.
   const bool says_nothing = container_read_ && status != 404;
   refuse(says_nothing ? session_refusal_ : reply, now);
 }
@@ -407,7 +407,7 @@ bool Exchange::again_for_session(const Reply& reply, TimePoint now) {
   return again_after(milliseconds(0), now);
 }
 
-/// What has the container's name now.
+/// Retries with a new session if another container has the name now; else refuses the call.
 void Exchange::judge_container(const Reply& reply, TimePoint now) {
   const auto body = json::Value::parse(reply.body);
   const std::string rid = body ? string_at(*body, "_rid") : std::string();

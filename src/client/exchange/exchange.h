@@ -21,7 +21,7 @@
 
 namespace orrery::client {
 
-/// What all calls of one client share. All of it is thread-safe.
+/// Shared by all calls of one client. All of it is thread-safe.
 struct Surroundings {
   Account account;
   ClientOptions options;
@@ -76,7 +76,7 @@ class Exchange {
   void time_out(TimePoint now);
 
   Answer take_answer() { return std::move(answer_); }
-  /// Whoever takes it has the only one, and may hand it to another thread.
+  /// Leaves no other reference, so that the caller may hand it to another thread.
   std::exception_ptr take_failure() { return std::move(failure_); }
 
  private:
@@ -94,7 +94,7 @@ class Exchange {
   bool again_after(std::chrono::milliseconds wait, TimePoint now);
   void tell_again() const;
 
-  /// What the next attempt sends.
+  /// The request of the next attempt.
   const Call& current() const { return container_read_ ? *container_read_ : call_; }
   std::chrono::milliseconds jittered(std::chrono::milliseconds wait);
   bool goes_to_write_region() const { return call_.writes || prefers_write_region_; }

@@ -1,4 +1,4 @@
-// What an exchange does so that a client reads what it has written.
+// Session consistency of an exchange: a client reads its own writes.
 #include "client/exchange/exchange.h"
 
 #include <string>

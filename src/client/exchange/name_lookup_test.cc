@@ -21,8 +21,8 @@ constexpr std::string_view kTwoAddressesName = "two-addresses.invalid";
 
 using orrery::client::test::Gate;
 
-/// Whoever looks up the slow name stays behind this until the test is over. Shared, since those may
-/// come through when the next test has begun.
+/// Blocks lookups of the slow name until the test is over. Shared, since they may return when the
+/// next test has begun.
 std::atomic<std::shared_ptr<Gate>> answer_gate;
 std::atomic<int> lookups_begun{0};
 

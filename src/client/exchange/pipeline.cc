@@ -159,7 +159,7 @@ class AsyncCall : public std::enable_shared_from_this<AsyncCall> {
 
   void finish(Answer answer, std::exception_ptr failure) {
     stopped_.reset();
-    // Whoever is told may drop the client, and this with it.
+    // The callback may drop the client, and this with it.
     const auto self = shared_from_this();
     auto done = std::exchange(done_, nullptr);
     if (done) done(std::move(answer), std::move(failure));
@@ -170,7 +170,7 @@ class AsyncCall : public std::enable_shared_from_this<AsyncCall> {
   const RequestOptions options_;
   Pipeline::Done done_;
   Exchange exchange_;
-  AsyncTransport::Ticket ticket_ = 0;  // What is waited for; 0: nothing.
+  AsyncTransport::Ticket ticket_ = 0;  // Of the pending request or timer; 0: none.
   bool is_discovering_ = false;
   std::optional<std::stop_callback<OnStop>> stopped_;
 };

@@ -27,8 +27,8 @@ struct Call {
   std::string body{};
 
   bool writes = false;  ///< goes to the write region
-  /// May be sent again although it may have been carried out (reads, upserts, deletes…). What is
-  /// not is sent again only when it can't have arrived, or was refused.
+  /// Safe to retry although it may have been carried out (reads, upserts, deletes…). Other calls
+  /// are retried only when they can't have arrived, or were refused.
   bool repeatable = true;
   /// "dbs/x/colls/y" when the call is about documents or the feed of a container: session tokens
   /// are sent and remembered for it, and a 404/1002 is tried again as sessions need it.

@@ -29,8 +29,8 @@ class PipelineTest : public ::testing::TestWithParam<bool> {
  protected:
   Answer send(const Call& call, const RequestOptions& options = {}) {
     if (!GetParam()) return pipeline->send(call, options);
-    // Shared, since whoever waits may leave first. The failure is moved all the way, so that one
-    // thread at a time has it: what counts its owners is invisible to the thread sanitizer.
+    // Shared, since the waiting thread may leave first. The failure is moved all the way, so that
+    // one thread at a time has it: its reference count is invisible to the thread sanitizer.
     struct Slot {
       std::mutex mutex;
       std::condition_variable changed;

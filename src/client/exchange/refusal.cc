@@ -34,8 +34,8 @@ std::string string_member(const nlohmann::json& object, const char* name) {
 }
 
 /// The service wraps texts of its back end: `Message: {"Errors":["…"]}`; and of a query that is
-/// wrong, `Message: {"errors":[{"location":{"start":7,"end":11},"message":"…"}]}`. What stands in
-/// the list, or nothing when the message is not of these forms.
+/// wrong, `Message: {"errors":[{"location":{"start":7,"end":11},"message":"…"}]}`. Returns that
+/// list, or nothing when the message is not of these forms.
 nlohmann::json wrapped_errors(std::string_view message) {
   constexpr std::string_view kPrefix = "Message: {";
   if (!message.starts_with(kPrefix)) return {};

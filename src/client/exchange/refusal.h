@@ -13,10 +13,10 @@ namespace orrery::client {
 /// The number in x-ms-substatus; 0 when there is none.
 int sub_status_of(const Reply& reply);
 
-/// What the server asks for in x-ms-retry-after-ms.
+/// The backoff that the server asks for in x-ms-retry-after-ms.
 std::optional<std::chrono::milliseconds> retry_after_of(const Reply& reply);
 
-/// What every answer tells besides its contents. Takes the headers of `reply`.
+/// The metadata of an answer. Takes the headers of `reply`.
 ResponseInfo info_of(Reply& reply, Diagnostics diagnostics);
 
 /// The server's words in an error body, without envelope and activity id; in words of ours when

@@ -44,9 +44,8 @@ class Regions {
   /// Until update(), everything goes to `given`.
   Regions(EndpointPtr given, std::vector<std::string> preferred);
 
-  /// Makes an account's regions known. What it lists is used before the endpoint that was given,
-  /// which stays the last resort: behind port forwarding it may be the only one that can be
-  /// reached.
+  /// Makes an account's regions known. Its endpoints are used before the one that was given, which
+  /// stays the last resort: behind port forwarding it may be the only one that can be reached.
   void update(const AccountProperties& account);
   bool known() const { return known_.load(std::memory_order_acquire); }
   std::optional<ConsistencyLevel> consistency() const;

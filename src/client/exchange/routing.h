@@ -34,7 +34,7 @@ class RoutingMap {
   /// the middle of a split may not.
   bool is_complete() const;
 
-  /// What overlaps, in order.
+  /// The ranges that overlap `range`, in order.
   std::vector<PartitionKeyRange> overlapping(const FeedRange& range) const;
   /// The slice of the hash space of a whole key, or of a prefix of a hierarchical one. Throws
   /// CosmosException (Argument) when it has too many components.

@@ -1,4 +1,4 @@
-// RoutingCache: the ranges of containers, fetched once for all who want to know.
+// RoutingCache: the ranges of containers, fetched in a single flight for all callers.
 #pragma once
 
 #include <condition_variable>
@@ -21,8 +21,7 @@ class RoutingCache {
   /// Sends over `pipeline`, which must outlive it.
   explicit RoutingCache(Pipeline& pipeline) : pipeline_(pipeline) {}
 
-  /// From memory, or fetched by the first of those who ask, for all of them. Throws
-  /// CosmosException.
+  /// From memory, or fetched by the first caller, for all that wait. Throws CosmosException.
   RoutingMapPtr get(const std::string& container, const RequestOptions& options);
   /// The next get() fetches, unless somebody has already fetched something newer than `known`.
   void forget(const std::string& container, const RoutingMapPtr& known);
@@ -32,7 +31,7 @@ class RoutingCache {
  private:
   struct Entry {
     RoutingMapPtr current;
-    RoutingMapPtr former;  // What was forgotten: the ranges since then are enough.
+    RoutingMapPtr former;  // The forgotten map: only newer ranges are fetched.
     bool loading = false;
   };
 

@@ -122,7 +122,7 @@ class RoutingCacheTest : public ::testing::Test {
   test::TestPipeline pipeline;
   RoutingCache cache{pipeline};
   std::string rid = "rid-1";
-  std::vector<std::pair<std::string, std::string>> pages;  // What is newer, and its etag.
+  std::vector<std::pair<std::string, std::string>> pages;  // Newer ranges, and their etag.
   std::vector<std::string> etags_sent;
   std::atomic<int> container_reads{0};
 };

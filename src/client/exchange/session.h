@@ -42,9 +42,9 @@ class Sessions {
   /// name, whose positions begin anew.
   void remember(const std::string& container, std::string_view rid, std::string_view token);
 
-  /// What to send with a read: of one range if `range` names it ("3" or "<rid>,3"), otherwise of
-  /// all. A range that has no position of its own has that of the ranges that it was made of. Empty
-  /// when nothing is known.
+  /// The session token for a read: of one range if `range` names it ("3" or "<rid>,3"), otherwise
+  /// of all. A range that has no position of its own has that of the ranges that it was made of.
+  /// Empty when nothing is known.
   std::string token(const std::string& container, std::string_view range) const;
 
   /// Tells which ranges came from which.
@@ -74,7 +74,7 @@ class Sessions {
   TokensPtr find_or_add(const std::string& container);
 
   mutable std::shared_mutex mutex_;
-  std::unordered_map<std::string, TokensPtr> containers_;  // Shared with those who are at them.
+  std::unordered_map<std::string, TokensPtr> containers_;  // Shared with their users.
 };
 
 }  // namespace orrery::client

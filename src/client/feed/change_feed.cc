@@ -25,14 +25,13 @@ using SteadyTime = std::chrono::steady_clock::time_point;
 
 constexpr int kNotModified = 304;
 constexpr std::string_view kNow = "*";
-/// What the server admits.
+/// The longest wait that the server admits.
 constexpr std::chrono::seconds kWaitMax{60};
 /// A server that can hold no more readers answers at once: it is asked again after this.
 constexpr std::chrono::milliseconds kUnheldPause{1'000};
 /// No range is asked more often than this while it has nothing.
 constexpr std::chrono::milliseconds kPollPauseMin{50};
-/// Waits are whole seconds on the wire. What is left of one that is shorter than half is not asked
-/// for.
+/// Waits are whole seconds on the wire. A rest of less than half of one is not asked for.
 constexpr std::chrono::milliseconds kWaitWorthwhile{500};
 
 [[noreturn]] void refuse_argument(const char* why) { throw failure_of(Failure::Argument, why); }
@@ -307,11 +306,11 @@ ChangeFeedPage ChangeFeedIterator::State::next_in_turn() {
 
 ChangeFeedPage ChangeFeedIterator::State::next_of_polls() {
   const SteadyTime deadline = std::chrono::steady_clock::now() + *wait_;
-  // What an older request says about now may be older than this call.
+  // Answers to polls of earlier calls may be older than this call: they do not make a slice quiet.
   const std::uint64_t kept_polls_end = last_poll_;
   for (Slice& slice : slices_) {
     slice.is_quiet = false;
-    slice.rest_until = {};  // Whoever calls again has rested enough.
+    slice.rest_until = {};  // A new call polls at once.
   }
   while (true) {
     const SteadyTime now = std::chrono::steady_clock::now();
@@ -398,7 +397,7 @@ ChangeFeedIterator::State::Received ChangeFeedIterator::State::receive(SteadyTim
   return {&*slice, letter->poll, std::move(letter->answer)};
 }
 
-/// What an answer brings, or nothing when there was nothing new. Either way the slice moves on, but
+/// The page of an answer, or nothing when there was nothing new. Either way the slice moves on, but
 /// not before the answer was understood.
 std::optional<ChangeFeedPage> ChangeFeedIterator::State::take(Slice& slice, Answer answer) {
   if (answer.status == kNotModified) {

@@ -16,7 +16,7 @@ namespace {
 constexpr std::int64_t kVersion = 1;
 constexpr std::string_view kLatest = "latest";
 constexpr std::string_view kAll = "all";
-/// What goes into a header is no longer than headers may be.
+/// Bounds of values that go into a header.
 constexpr std::size_t kEtagBytesMax = 4096;
 constexpr std::size_t kRidBytesMax = 64;
 /// Times that a date in a header can tell: up to the end of the year 9999.
@@ -36,7 +36,7 @@ std::string string_of(const json::Value& value, std::string_view name, std::size
   return std::string(text);
 }
 
-/// What may stand in a header: a line break in it would begin another one.
+/// Text that may stand in a header: a line break in it would begin another one.
 std::string header_text(const json::Value& value, std::string_view name, std::size_t bytes_max) {
   std::string text = string_of(value, name, bytes_max);
   const bool printable = std::ranges::all_of(text, [](char c) { return c >= ' ' && c <= '~'; });

@@ -44,7 +44,7 @@ struct FeedContinuation {
   /// Throws CosmosException (Argument) for whatever to_text did not make.
   static FeedContinuation parse(std::string_view text);
 
-  /// What is read, from the first slice to the last.
+  /// The range that is read, from the first slice to the last.
   FeedRange range() const { return {slices.front().range.min, slices.back().range.max}; }
 
   bool operator==(const FeedContinuation&) const = default;

@@ -24,7 +24,7 @@ std::optional<std::uint64_t> number_of(const Answer& answer, HeaderName name) {
   return number;
 }
 
-/// What one range says; nullopt when it does not know the question.
+/// The lag of one range; nullopt when the server does not report it.
 std::optional<ChangeFeedLag> lag_of(const Answer& answer) {
   const auto documents = number_of(answer, headers::kPendingItems);
   if (!documents) return std::nullopt;

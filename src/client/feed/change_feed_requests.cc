@@ -54,7 +54,7 @@ const RoutingMapPtr& FeedRequests::ranges() {
   if (ranges_) return ranges_;
   RoutingMapPtr found = pipeline_->routing(link_, options());
   if (!rid_.empty() && found->container_rid() != rid_) {
-    // What is remembered may be of a container that is gone.
+    // The cached ranges may be of a container that is gone.
     pipeline_->forget_routing(link_, found);
     found = pipeline_->routing(link_, options());
     if (found->container_rid() != rid_) refuse_container(found->container_rid());

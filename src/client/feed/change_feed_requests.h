@@ -12,7 +12,7 @@
 
 namespace orrery::client {
 
-/// What a reader wants, beyond where it is.
+/// The options of a reader, besides its position.
 struct FeedWishes {
   ChangeFeedMode mode = ChangeFeedMode::LatestVersion;
   std::optional<PartitionKey> key{};
@@ -30,8 +30,7 @@ struct PlacedSlice : FeedSlice {
   int misplaced_count = 0;
 };
 
-/// For one thread. What it asks the server is a part of one call, until begin_call() begins
-/// another.
+/// For one thread. Its requests belong to one call, until begin_call() begins another.
 class FeedRequests {
  public:
   FeedRequests(std::shared_ptr<Pipeline> pipeline, std::string link, RequestOptions options,

@@ -112,7 +112,7 @@ TEST_F(ChangeFeedTest, ATimeBeginsAfterItsSecond) {
     EXPECT_EQ(drain(all).size(), 20u);
     auto none = feed(from(time(begin + 5)));
     EXPECT_THAT(drain(none), IsEmpty());
-    // What is taken along goes on where it would have gone on.
+    // A continuation token resumes where the iterator would have gone on.
     auto first = feed(from(time(begin)));
     auto second = feed(from(ChangeFeedStart::continuation(first.continuation())));
     EXPECT_THAT(drain(second), ::testing::UnorderedElementsAreArray(wanted));

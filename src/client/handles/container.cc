@@ -101,8 +101,8 @@ class ItemCall {
 /// The sub-status of a key that is not the one in the document.
 constexpr int kKeyMismatch = 1001;
 
-/// `write` with the key that the document has. What is known of the container may be of one that
-/// had the name before: where the server finds another key in the document, it is asked anew, once.
+/// `write` with the key that the document has. The cached routing may be of a container that had
+/// the name before: where the server finds another key in the document, it is fetched anew, once.
 template <typename Write>
 Response<std::string> with_key_of(Pipeline& pipeline, const std::string& container,
                                   const JsonText& document, const ItemOptions& options,
@@ -222,8 +222,8 @@ ItemPages Container::query_items(const Query& query, const QueryOptions& options
 std::vector<PartitionKeyRange> Container::partition_key_ranges(
     const RequestOptions& options) const {
   const CallTime time(options);
-  // Whoever asks wants to know how it is now. To look again costs little: the server says in one
-  // word that nothing is new.
+  // The caller wants the current ranges. To look again costs little: the server says in one word
+  // that nothing is new.
   pipeline_->forget_routing(link_, nullptr);
   const auto routing = pipeline_->routing(link_, time.for_next_request());
   return {routing->ranges().begin(), routing->ranges().end()};

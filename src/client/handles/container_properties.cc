@@ -75,8 +75,8 @@ ContainerProperties ContainerProperties::from_json(std::string_view json) {
 }
 
 std::string ContainerProperties::to_json() const {
-  // What this client knows nothing of goes back as it came: the service takes a member that is
-  // missing for one that shall go.
+  // Members that this client does not know go back as they came: the service removes members that
+  // are missing.
   json::Value body = json.empty() ? json::Value::object() : object_of(json);
   body.set_member("id", json::Value::string(id));
   if (partition_key_paths.empty()) {

@@ -9,7 +9,7 @@
 
 namespace orrery::client {
 
-/// What asks for it at a creation. Throws CosmosException (Argument) unless it is one of the two.
+/// Adds the header of a creation. Throws CosmosException (Argument) unless it is one of the two.
 void add_throughput(HeaderList& headers, const Throughput& throughput);
 
 Offer offer_of(const json::Value& body);

@@ -1,4 +1,4 @@
-// What the handles of the client have in common: names in links, bodies of answers, lists.
+// Shared by the handles of the client: names in links, bodies of answers, lists.
 #pragma once
 
 #include <functional>
@@ -52,7 +52,7 @@ PartitionKey key_in(const RoutingMap& routing, std::string_view document);
 /// `text` as a JSON string.
 std::string json_string(std::string_view text);
 
-/// What the body of an answer says. Refers to it. Throws CosmosException when it is no JSON object.
+/// The parsed body of an answer. Refers to it. Throws CosmosException when it is no JSON object.
 json::Value body_of(const Answer& answer);
 
 /// The characters of a member that is a string; else empty.

@@ -41,7 +41,7 @@ NoAnswer kind_of(CURLcode code) {
   }
 }
 
-/// What whoever reads it can do about it.
+/// Advice to the user, appended to the error.
 std::string advice_for(CURLcode code, const Endpoint& endpoint) {
   switch (code) {
     case CURLE_PEER_FAILED_VERIFICATION:
@@ -59,8 +59,8 @@ std::string advice_for(CURLcode code, const Endpoint& endpoint) {
   }
 }
 
-/// What libcurl says of a connection that was not made, as an outcome. Nothing was sent. `details`
-/// is what it has to add to the code; often more than the code tells.
+/// The outcome of a failed connection. Nothing was sent. `details` is the text that libcurl adds to
+/// the code, and often says more.
 Outcome not_connected(const Endpoint& endpoint, CURLcode code, std::string_view details = {}) {
   while (details.ends_with('\n') || details.ends_with('.')) details.remove_suffix(1);
   return Outcome::failed(
@@ -138,7 +138,7 @@ Link::Link(EndpointPtr endpoint, const LinkOptions& options)
   curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, handles_->details.data());
   curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, &open_socket);
 #if LIBCURL_VERSION_NUM >= 0x075700
-  // A name that is still being looked up does not hold up who has given up waiting for it.
+  // A pending name lookup does not block a caller that has given up waiting for it.
   curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
 #endif
   curl_easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, options.verify_certificate ? 1L : 0L);
@@ -227,8 +227,8 @@ Link::Progress Link::receive(std::span<char> room) {
 }
 
 bool Link::is_quiet() {
-  // With TLS there may be bytes that are none of HTTP's, such as a new session ticket: whoever
-  // reads swallows them.
+  // With TLS there may be bytes that are none of HTTP's, such as a new session ticket: a read
+  // swallows them.
   std::array<char, 1> byte;
   if (!endpoint_->secure) {
     return ::recv(descriptor_, byte.data(), 1, MSG_PEEK | MSG_DONTWAIT) < 0 &&

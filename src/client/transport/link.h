@@ -65,7 +65,7 @@ class Link {
     std::size_t count = 0;
     bool closed = false;  ///< by the other side, or by an error
   };
-  /// What the connection takes, or has, without a wait; count 0 when that is nothing.
+  /// Sends or receives as much as possible without blocking; count 0 when that is nothing.
   Progress send(std::string_view bytes);
   Progress receive(std::span<char> room);
 

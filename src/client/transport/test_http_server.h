@@ -100,7 +100,7 @@ inline std::string account_of(const std::string& url) {
 
 class TestHttpServer {
  public:
-  /// What to answer; empty: the connection is closed without an answer.
+  /// Makes the answer; empty: the connection is closed without one.
   using Handler = std::function<std::string(const SeenRequest&)>;
 
   explicit TestHttpServer(Handler handler) : handler_(std::move(handler)) {

@@ -19,7 +19,7 @@ struct ListDeleter {
   void operator()(curl_slist* list) const { curl_slist_free_all(list); }
 };
 
-/// What the callbacks of one transfer share.
+/// Shared by the callbacks of one transfer.
 struct Transfer {
   CURL* handle = nullptr;
   Reply reply;

@@ -35,7 +35,7 @@ struct Reply {
 struct TransportOptions {
   std::string endpoint;  ///< "http://127.0.0.1:8081"
   std::string
-      certificate_file{};  ///< PEM of who signed the server's certificate; empty: the system's
+      certificate_file{};  ///< PEM of the server's certificate authority; empty: the system's
   bool verify_certificate = true;  ///< false only for a server on one's own machine
   std::chrono::milliseconds connect_time_max{10'000};
   std::chrono::milliseconds request_time_max{90'000};

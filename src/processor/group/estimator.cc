@@ -11,7 +11,7 @@
 namespace orrery::processor {
 namespace {
 
-/// What the originals answer when they can't tell: enough to wake somebody up.
+/// The lag that the originals report when they can't tell: enough to wake somebody up.
 constexpr std::uint64_t kSomething = 1;
 
 std::optional<std::int64_t> session_lsn(std::string_view token) {

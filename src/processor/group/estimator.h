@@ -1,4 +1,4 @@
-// What is left to do in a lease, without being a host.
+// The lag of a lease, computed without being a host.
 #pragma once
 
 #include <string>

@@ -18,8 +18,8 @@
 
 namespace orrery::processor {
 
-/// What holds for all hosts of a group: the document P.control. Hosts of this library read it at
-/// each renew interval.
+/// The state that all hosts of a group share: the document P.control. Hosts of this library read it
+/// at each renew interval.
 struct GroupControl {
   bool paused = false;
   std::string reason;  ///< of the pause, in words
@@ -54,8 +54,8 @@ class GroupOperations {
  private:
   /// Conflict unless the group is paused, or nobody owns a lease.
   Async<> check_idle(std::vector<Lease> leases);
-  /// Changes a lease, whoever owns it, on condition that it is as `change` has seen it: that is
-  /// called again when it was not. False when `change` was not interested.
+  /// Changes a lease of any owner, on condition that it is as `change` has seen it: that is called
+  /// again when it was not. False when `change` was not interested.
   using Change = std::function<bool(Lease&)>;
   Async<bool> edit(Lease lease, Change change);
   /// Sets the position, and owner to nobody.

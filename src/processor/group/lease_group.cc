@@ -25,7 +25,7 @@ class LeaseGroup::Impl {
         prefix_(std::move(prefix)),
         feed_host_(std::move(feed_host)) {}
 
-  /// What `operation` makes of the group as it is now. Throws CosmosException.
+  /// Runs `operation` on the group as it is now, and returns its result. Throws CosmosException.
   template <typename T>
   T run(std::function<Async<T>(GroupOperations&)> operation) {
     std::promise<Result<T>> outcome;

@@ -96,8 +96,8 @@ BalancingChoice balance_equally(const BalancingRequest& request) {
   for (const Worker& worker : workers) {
     if (victim == nullptr || worker.count >= victim->count) victim = &worker;
   }
-  // A host that lacks more than one takes also from who has just enough: somebody has to be the one
-  // with less when the leases can't be divided evenly.
+  // A host that lacks more than one also steals from a host that has just enough: one of them has
+  // to have less when the leases can't be divided evenly.
   if (victim->name == request.host || victim->count <= target - (need > 1 ? 1 : 0)) return choice;
   const auto stolen = std::ranges::find_if(request.leases, [&](const BalancedLease& lease) {
     return !is_free(lease) && lease.owner == victim->name;
@@ -146,7 +146,7 @@ BalancingChoice balance_by_weight(const BalancingRequest& request,
   }
   if (!free.empty()) return choice;
 
-  // Then from who has too much: each time the lease that brings both nearest to the mean.
+  // Then steal from the most loaded host: each time the lease that brings both nearest to the mean.
   while (me.count < limit) {
     const auto victim = std::ranges::max_element(workers, {}, &Worker::cost);
     if (victim->name == me.name || (victim->cost <= mean * kImbalanceMin && !below_min())) break;

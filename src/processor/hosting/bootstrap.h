@@ -1,4 +1,4 @@
-// Makes the leases of a group, once, whoever comes first.
+// Makes the leases of a group, once: the first host does.
 #pragma once
 
 #include <chrono>
@@ -49,8 +49,8 @@ struct BootstrapReport {
 /// and the marker. Everybody may call it at once and die anywhere in it.
 ///
 /// When the marker is there already, it looks whether leases are missing all the same and makes
-/// those. Leases of a vanished range are left to whoever acquires them: they meet the split and
-/// hand on their position.
+/// those. Leases of a vanished range are left to the hosts that acquire them: those meet the split
+/// and hand on their position.
 ///
 /// BadRequest: options, mode or formats contradict each other or what is in the store. Other errors
 /// of store and feed are passed on: call again.

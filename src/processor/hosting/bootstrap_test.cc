@@ -182,7 +182,7 @@ TEST_F(BootstrapTest, ChildrenOfARangeWhoseLeaseIsThereGetNoneOfTheirOwn) {
   feed.current = {{"2", {"", "0F"}, {"0"}}, {"3", {"0F", "1F"}, {"0"}}, {"1", right, {}}};
   EXPECT_EQ(get(start()).created, 1U);
   EXPECT_THAT(tokens(), ElementsAre("0", "1"));
-  // Whoever acquires it hands its position on.
+  // The host that acquires it hands its position on.
   const Lease parent = get(manager.acquire(lease_at("0"))).lease;
   get(replace_lease(manager, feed, parent, parent.position));
   EXPECT_THAT(tokens(), ElementsAre("1", "2", "3"));

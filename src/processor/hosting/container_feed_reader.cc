@@ -36,7 +36,7 @@ void add(client::Call& call, HeaderName name, std::string value) {
   call.headers.emplace_back(name.text, std::move(value));
 }
 
-/// What Pipeline::send_async calls back with.
+/// The arguments of Pipeline::send_async's callback.
 struct Sent {
   client::Answer answer;
   std::exception_ptr failure;

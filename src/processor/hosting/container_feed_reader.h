@@ -34,7 +34,7 @@ class ContainerFeedReader final : public FeedReader {
   asio::thread_pool pool_;  // For what blocks, and is rare.
 };
 
-/// What the feed loop has to make of an answer that was refused. Never throws.
+/// A refused request as an answer for the feed loop. Never throws.
 FeedAnswer feed_refusal(std::exception_ptr failure);
 
 }  // namespace orrery::processor

@@ -97,7 +97,7 @@ void Controller::report(HealthEvent event) const {
   if (!setup_.monitor) return;
   try {
     setup_.monitor(event);
-  } catch (...) {  // What a monitor throws is nobody's business but its own.
+  } catch (...) {  // Exceptions of a monitor are swallowed.
   }
 }
 
@@ -133,7 +133,7 @@ Async<> Controller::prepare() {
   bootstrap_options.feed = setup_.feed_options;
   bootstrap_options.discard_existing_leases = options.discard_existing_leases;
   bootstrap_options.degree_of_parallelism = options.degree_of_parallelism;
-  // Whoever makes the leases is done in a moment: hosts that start together should begin together.
+  // The leases are made in a moment: hosts that start together should begin together.
   bootstrap_options.lock_wait = std::min(options.lease_acquire_interval, kLockWaitMax);
   Runtime& runtime = setup_.runtime;
   ORRERY_CO_TRY(const auto report, co_await bootstrap(setup_.store, setup_.reader, *group_,
@@ -170,8 +170,8 @@ asio::awaitable<bool> Controller::stop() {
   co_return all_returned;
 }
 
-/// Leases are given back although their observers have not returned. What those still do is on
-/// their own account. Who was only held up by the store ends soon now: whether nobody is left.
+/// Releases leases although their observers have not returned, which go on at their own risk.
+/// Leases that were only held up by the store end soon now: returns whether none is left.
 asio::awaitable<bool> Controller::give_up_late_ones() {
   report(Severity::Error, "Stop", {},
          fmt::format("{} leases were not closed in time", supervisors_.size()));
@@ -187,8 +187,8 @@ asio::awaitable<bool> Controller::give_up_late_ones() {
   co_return lives_.running() == 0 && acquiring_.running() == 0;
 }
 
-/// What others hand over to this host, and what it has acquired without hearing of it, nobody would
-/// work on until it expires.
+/// Releases leases that others have handed over to this host, or that it has acquired without
+/// hearing of it: otherwise they would stay idle until they expire.
 asio::awaitable<void> Controller::give_back_the_rest(MonotonicTime deadline) {
   for (int attempt = 1; setup_.runtime.now() < deadline; ++attempt) {
     bool all_done = true;
@@ -249,7 +249,7 @@ asio::awaitable<void> Controller::acquire_cycle() {
     if (stop_.requested()) co_return;
     const auto running = supervisors_.find(lease.id);
     if (running != supervisors_.end()) {
-      // Whoever is named there may have it: the next renewal tells, and it should come soon.
+      // The owner that is named there may have it: the next renewal tells, and it should come soon.
       if (lease.owner != setup_.host) {
         pacer_.hasten(lease.id, setup_.runtime.now());
         pacer_changed_.notify();
@@ -310,8 +310,8 @@ asio::awaitable<BalancingChoice> Controller::choose(const std::vector<Lease>& le
   co_return balance_by_weight(request, alive);
 }
 
-/// Hosts of this library hand over what they are asked for. Who does not within two renew intervals
-/// is no such host, or too busy: then it is taken.
+/// Hosts of this library hand over a lease when asked. One that does not within two renew intervals
+/// is no such host, or too busy: then the lease is stolen.
 bool Controller::ask_first(const Lease& lease) {
   if (setup_.options.balancing != Balancing::Weighted) return false;
   const MonotonicTime now = setup_.runtime.now();
@@ -325,7 +325,7 @@ bool Controller::ask_first(const Lease& lease) {
 asio::awaitable<void> Controller::acquire(Lease lease, bool steal) {
   const std::string id = lease.id;
   const std::string token = lease.token;
-  // Whoever replaces a lease takes the new ones at the same time as the acquire loop finds them.
+  // A supervisor that replaces a lease may acquire the new ones while the acquire loop finds them.
   if (supervisors_.contains(id) || !being_acquired_.insert(id).second) co_return;
   auto change = co_await manager_->acquire(std::move(lease));
   being_acquired_.erase(id);

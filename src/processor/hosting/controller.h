@@ -26,7 +26,7 @@
 
 namespace orrery::processor {
 
-/// What a host tells of itself. Thread-safe.
+/// The statistics of a host. Thread-safe.
 class StatsBoard {
  public:
   HostStats read() const;

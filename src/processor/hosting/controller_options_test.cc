@@ -1,4 +1,4 @@
-// What the options of a host do, and what it tells when things stand still; in virtual time.
+// The options of a host, and its reports when things stand still; in virtual time.
 #include <set>
 
 #include <gmock/gmock.h>
@@ -33,7 +33,7 @@ class ControllerOptionsTest : public GroupTest {
     return found;
   }
 
-  std::vector<FeedRequest> requests_;  // What hosts have asked the feed for.
+  std::vector<FeedRequest> requests_;  // That hosts have sent to the feed.
 };
 
 TEST_F(ControllerOptionsTest, EveryReadSaysWhatTheUserWants) {

@@ -1,4 +1,4 @@
-// What a host does, scene by scene, in virtual time.
+// The behaviour of a host, scene by scene, in virtual time.
 #include "processor/hosting/controller.h"
 
 #include <gmock/gmock.h>
@@ -502,7 +502,7 @@ TEST_F(ControllerTest, NoBatchBeginsWhileTheGroupIsPaused) {
     if (!paused) break;
     pass(18s);  // One renew interval.
     EXPECT_TRUE(host.stats.read().paused);
-    // Who comes now knows it from the start.
+    // A host that starts now knows it from the start.
     Host& late = start("b");
     ASSERT_TRUE(within(5s, [&] { return late.started; }));
     EXPECT_TRUE(late.stats.read().paused);

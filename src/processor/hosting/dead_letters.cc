@@ -62,7 +62,7 @@ std::string dead_letter_id(const DeadLetter& letter) {
   const json::Value document = json::Value::of_checked(letter.document);
   std::string id =
       fmt::format("{}:{}:{}", letter.range, text_at(document, "_lsn"), text_at(document, "id"));
-  // What an id must not have.
+  // Replaces characters that an id must not have.
   for (char& c : id) {
     if (c == '/' || c == '\\' || c == '?' || c == '#') c = '_';
   }

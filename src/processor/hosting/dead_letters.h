@@ -7,8 +7,8 @@
 
 namespace orrery::processor {
 
-/// What keeps dead letters, as the options say; none when they say nothing. It blocks, throws when
-/// it could not keep one, and may be called by several threads.
+/// The function that stores dead letters, as the options say; none when they say nothing. It
+/// blocks, throws when it could not store one, and may be called by several threads.
 ///
 /// In a container each has an id made of its range and document, so that one that comes again
 /// replaces itself. The container may be keyed by any member of the letter that is text: `/id`,

@@ -14,7 +14,7 @@ namespace {
 constexpr std::uint32_t kPageSizeAssumed = 100;
 /// With lanes: a slow key holds up its lane, and others get so far ahead of it.
 constexpr std::size_t kPagesAtOnceWithLanes = 4;
-/// How often somebody who has to wait looks whether it is over.
+/// How often a wait checks whether it is over.
 constexpr std::chrono::milliseconds kLookInterval{500};
 
 }  // namespace
@@ -216,7 +216,7 @@ asio::awaitable<void> FeedLoop::take_not_modified(FeedAnswer answer) {
   if (ended() || !read_position_) co_return;
   done_position_ = *read_position_;
   if (first_position && !policy_.is_explicit()) {
-    // From now on "now" means this moment, whoever has the lease.
+    // From now on "now" means this moment, for every owner of the lease.
     if (!co_await setup_.checkpoint(done_position_)) co_return;
   } else if (!policy_.is_explicit() && policy_.unconfirmed() == 0) {
     idle_position_ = done_position_;

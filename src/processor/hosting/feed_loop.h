@@ -71,7 +71,7 @@ class FeedLoop {
   std::optional<MonotonicTime> reading_since() const { return reading_since_; }
 
  private:
-  /// What one lane has to do of a page.
+  /// The part of a page that one lane processes.
   struct Part {
     Watermark::PageId page = 0;
     Batch batch;

@@ -29,7 +29,7 @@ struct FeedRequest {
   std::stop_token stop;  ///< ends the read soon, with whatever kind of answer
 };
 
-/// What came of it. Never an exception: everything the feed loop has to tell apart is a kind.
+/// The outcome of a read. Never an exception: everything the feed loop has to tell apart is a kind.
 struct FeedAnswer {
   enum class Kind {
     Page,         ///< changes, or an empty page with a new etag
@@ -72,8 +72,8 @@ class FeedReader {
   virtual Async<std::vector<client::PartitionKeyRange>> ranges() = 0;
   /// nullopt where the server can't tell.
   virtual Async<std::optional<PendingChanges>> pending(FeedRequest request) = 0;
-  /// What the ids of leases are made of: host name of the endpoint, and rids and names of database
-  /// and container.
+  /// The parts of the ids of leases: host name of the endpoint, and rids and names of database and
+  /// container.
   struct Identity {
     std::string feed_host, database_rid, container_rid, database_name, container_name;
   };

@@ -131,7 +131,7 @@ class ChangeFeedProcessorHost::Impl {
   std::string name_;
   ChangeFeedHostOptions options_;
   std::shared_ptr<FeedReader> reader_;
-  std::shared_ptr<AsyncLeaseStore> store_;  // Shared with whoever made it, and other hosts.
+  std::shared_ptr<AsyncLeaseStore> store_;  // Shared with its maker, and other hosts.
   MonitoredFeedOptions feed_options_;
   Executor executor_;
   HealthMonitor monitor_;

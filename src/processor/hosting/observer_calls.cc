@@ -40,7 +40,7 @@ void carry_out(Call& call) {
   } catch (...) {
     call.result.error = "something that is no std::exception";
   }
-  // What it holds is given back here: the destructors of an observer are the user's code, too.
+  // Its captures are destroyed here: the destructors of an observer are the user's code, too.
   call.work = nullptr;
 }
 

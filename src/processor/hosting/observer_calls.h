@@ -26,7 +26,7 @@ class HostLink {
   Runtime* runtime_;
 };
 
-/// What came of a call.
+/// The result of a call.
 struct CallResult {
   Outcome outcome;
   std::optional<std::string> error;  ///< what it threw, in words

@@ -9,8 +9,8 @@
 
 namespace orrery::processor {
 
-/// What a page has cost is known only afterwards: it is booked as a debt, which time pays off.
-/// While there is debt nobody reads. Up to one second of unused budget is kept.
+/// The cost of a page is known only afterwards: it is booked as a debt, which time pays off. While
+/// there is debt nobody reads. Up to one second of unused budget is kept.
 class RateLimiter {
  public:
   RateLimiter(const RateLimits& limits, MonotonicTime now);

@@ -107,7 +107,7 @@ std::size_t TaskGroup::running() const { return state_->running; }
 
 asio::awaitable<Turns::Turn> Turns::take() {
   if (std::exchange(taken_, true)) {
-    // Whoever goes leaves the turn taken for the one that it wakes.
+    // The turn that ends leaves `taken_` set for the one that it wakes.
     co_await wait_in(*runtime_, MonotonicTime::max(),
                      [this](Runtime::WaitId id) { waiting_.push_back(id); });
   }

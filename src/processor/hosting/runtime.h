@@ -22,8 +22,8 @@ namespace orrery::processor {
 using MonotonicTime = std::chrono::steady_clock::time_point;
 using WallTime = std::chrono::system_clock::time_point;
 
-/// What a host runs on. All of a host's coroutines run on the one thread of its executor; unless it
-/// says otherwise, everything here is for that thread.
+/// The executor, clocks and chance of a host. All of its coroutines run on the one thread of the
+/// executor; unless it says otherwise, everything here is for that thread.
 class Runtime {
  public:
   using WaitId = std::uint64_t;
@@ -34,7 +34,7 @@ class Runtime {
   virtual asio::any_io_executor executor() = 0;
   /// Never goes back; means nothing to other hosts.
   virtual MonotonicTime now() const = 0;
-  /// What other hosts compare with their own, for what it is worth.
+  /// The time that other hosts compare with their own, for what it is worth.
   virtual WallTime wall_now() const = 0;
   virtual std::uint64_t random() = 0;
   /// Runs `task` on the executor, soon. From any thread.
@@ -91,7 +91,7 @@ class Stop {
   std::set<Runtime::WaitId> waiting_;
 };
 
-/// Coroutines that belong to somebody who waits for all of them before it ends.
+/// Coroutines whose owner waits for all of them before it ends.
 class TaskGroup {
  public:
   explicit TaskGroup(Runtime& runtime);

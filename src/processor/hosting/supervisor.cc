@@ -176,8 +176,8 @@ asio::awaitable<void> Supervisor::give_up(CloseReason reason) {
   co_await release();
 }
 
-/// The range is no more: whoever met that hands the position on to those that took its place. Only
-/// what is checkpointed counts, since the rest was not confirmed by anybody.
+/// The range was split or merged: hands the position on to the leases that take its place. Only the
+/// checkpoint counts, since the rest was not confirmed by anybody.
 asio::awaitable<void> Supervisor::replace() {
   while (state_ == State::Ours) {
     // A host that was cut off for a while may have lost it meanwhile, and would hand on a position
@@ -250,7 +250,7 @@ asio::awaitable<void> Supervisor::renew() {
   if (state_ != State::Ours) co_return;
   const MonotonicTime begin = host_.runtime.now();
   if (begin - last_written_ > host_.options.lease_expiration_interval) {
-    // Others see it as expired: whoever takes it must not find this host still at work.
+    // Others see it as expired: the next owner must not find this host still at work.
     lose("it could not be renewed in time");
     co_return;
   }

@@ -20,7 +20,7 @@
 
 namespace orrery::processor {
 
-/// What all leases of a host share. References outlive every supervisor.
+/// Shared by all leases of a host. References outlive every supervisor.
 struct HostEnvironment {
   Runtime& runtime;
   FeedReader& reader;

@@ -20,7 +20,7 @@ constexpr std::size_t kThreads = 8;
 constexpr const char* kListing = "SELECT * FROM c WHERE STARTSWITH(c.id, @PartitionLeasePrefix)";
 constexpr std::string_view kKeyProperty = "partitionKey";
 
-/// What `call` returns, or an Error for what it throws: nothing may leave a thread of the pool.
+/// The result of `call`, or an Error for its exception: none may leave a thread of the pool.
 template <typename Call>
 std::invoke_result_t<Call> guarded(const Call& call) {
   try {

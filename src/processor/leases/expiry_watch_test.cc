@@ -83,7 +83,7 @@ TEST(ExpiryWatchTest, TheNextExpiryIsThatOfAnotherHost) {
   const MonotonicTime next = watch.next_expiry("host-1", at(seconds(20)));
   EXPECT_FALSE(watch.expired("P..0", next - std::chrono::milliseconds(1)));
   EXPECT_TRUE(watch.expired("P..0", next));
-  // What has expired is not waited for again.
+  // An expired lease is not waited for again.
   EXPECT_GT(watch.next_expiry("host-1", next), at(seconds(70)));
 }
 

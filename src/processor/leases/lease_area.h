@@ -14,7 +14,7 @@ namespace orrery::processor {
 
 using Ranges = std::vector<client::PartitionKeyRange>;
 
-/// What the lease covers: its own range if it says so, else the bounds of the range that it names.
+/// The area of the lease: its own range if it says so, else the bounds of the range that it names.
 /// nullopt: it names a range that is not there any more, and does not say what that was.
 std::optional<client::FeedRange> area_of(const Lease& lease, const Ranges& ranges);
 
@@ -30,10 +30,10 @@ struct FeedTarget {
 /// mean that the lease has to be replaced before it can be read as one. Empty: nobody knows.
 std::vector<FeedTarget> targets_of(const Lease& lease, const Ranges& ranges);
 
-/// What of `range` none of `covered` contains, in order.
+/// The parts of `range` that none of `covered` contains, in order.
 std::vector<client::FeedRange> uncovered(client::FeedRange range,
                                          std::vector<client::FeedRange> covered);
-/// What both have in common; nullopt: nothing.
+/// The intersection of both; nullopt: it is empty.
 std::optional<client::FeedRange> common_part(const client::FeedRange& a,
                                              const client::FeedRange& b);
 inline bool contains(const client::FeedRange& outer, const client::FeedRange& inner) {

@@ -16,7 +16,7 @@
 
 namespace orrery::processor {
 
-/// What came of an update that reached the store. (That it did not is an Error: the lease may or
+/// The outcome of an update that reached the store. (That it did not is an Error: the lease may or
 /// may not have been changed; try again, or look.)
 struct LeaseChange {
   enum class Kind {
@@ -40,8 +40,8 @@ using PropertyChanges = std::map<std::string, std::optional<std::string>>;
 /// that an update costs one write. Updates of one lease wait for each other, in the order of the
 /// calls: a host never conflicts with itself. Different leases go on at once.
 ///
-/// For the one thread of the runtime's executor, where it also resumes. Whoever calls awaits the
-/// outcome; the manager must outlive that. Parameters are values.
+/// For the one thread of the runtime's executor, where it also resumes. Callers await the outcome;
+/// the manager must outlive that. Parameters are values.
 class LeaseManager {
  public:
   /// `store` and `runtime` outlive it.
@@ -50,7 +50,7 @@ class LeaseManager {
   LeaseManager(const LeaseManager&) = delete;
   LeaseManager& operator=(const LeaseManager&) = delete;
 
-  /// What JavaEpk leases are told with their first position: they have no other place for it.
+  /// Sets what JavaEpk leases store with their first position: they have no other place for it.
   void set_feed(client::ChangeFeedMode mode, std::string container_rid);
 
   client::ChangeFeedMode mode() const { return mode_; }
@@ -99,7 +99,7 @@ class LeaseManager {
   /// there.
   Async<LeaseChange> create(Lease lease);
 
-  /// Deletes the document, whoever owns it, and forgets it. That it is gone already is fine.
+  /// Deletes the document, for any owner, and forgets it. Idempotent: it may be gone already.
   Async<> remove(std::string id);
 
   /// The lease as this host knows it: after acquire, until it is released, lost or removed. The

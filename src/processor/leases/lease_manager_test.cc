@@ -39,7 +39,7 @@ class LeaseManagerTest : public LeasesTest {
     });
   }
 
-  /// What an acquisition of this host writes.
+  /// Writes what an acquisition of this host would write.
   Async<> written_all_the_same() {
     ORRERY_CO_TRY(const auto document, co_await store.memory().read(ids.lease("0")));
     ORRERY_CO_TRY(auto lease, parse_lease(document));

@@ -37,8 +37,8 @@ class Planner {
       return plan;
     }
     // .NET 2.x and Java's handleChanges know no leases of a part of a range, and their leases do
-    // not say what they cover. That this host happens to know it is not enough: whoever replaces
-    // the neighbours may not, and everybody has to come to the same leases.
+    // not say what they cover. That this host happens to know it is not enough: the hosts that
+    // replace the neighbours may not, and all have to come to the same leases.
     if (!gone_.range || gone_.format == LeaseFormat::Net2 || gone_.format == LeaseFormat::JavaPk) {
       ORRERY_TRY(plan.leases, by_parents());
       return plan;

@@ -1,4 +1,4 @@
-// What becomes of a lease whose range was split or merged.
+// Replaces a lease whose range was split or merged.
 #pragma once
 
 #include <optional>
@@ -26,8 +26,8 @@ struct ReplacementPlan {
 ///
 /// A range lease becomes one lease for each new range inside its area, and for new ranges that
 /// reach beyond it (merges) one for the part that was its own. A lease of a part is cut where the
-/// ranges are. What leases of a later generation cover already is left to them: such are
-/// there when somebody crashed halfway through.
+/// ranges are. Parts that leases of a later generation cover already are left to them: such are
+/// there when a host crashed halfway through.
 ///
 /// Where the area of a range lease is not known (Net2, JavaPk), its children are those that name
 /// it as a parent; a range merged of several gets the lowest of their positions.
@@ -37,9 +37,9 @@ Result<ReplacementPlan> plan_replacement(const LeaseIds& ids, const Lease& gone,
                                          std::optional<std::string> position, const Ranges& ranges,
                                          const std::vector<Lease>& existing);
 
-/// The ids of leases of which leases of a later generation cover a part: somebody began to replace
-/// them and did not finish. Whoever has one must not read on, even where its area is one range
-/// again meanwhile, but replace what is not covered.
+/// The ids of leases of which leases of a later generation cover a part: a host began to replace
+/// them and did not finish. The owner of one must not read on, even where its area is one range
+/// again meanwhile, but replace the parts that are not covered.
 std::set<std::string> superseded_leases(const std::vector<Lease>& leases);
 
 struct Replacement {
@@ -49,7 +49,7 @@ struct Replacement {
 };
 
 /// Creates the leases that replace `gone`, then deletes it: in that order, so that a crash anywhere
-/// leaves a lease for everything, and whoever meets it next completes the work. Only for its
+/// leaves a lease for everything, and the next host that meets it completes the work. Only for its
 /// owner, and only after its last batch is done, or the order within a key is lost: writes
 /// `position` into it first, and so learns whether it still is. Reads ranges and leases itself.
 /// Unavailable, and what else store and feed say: try again.

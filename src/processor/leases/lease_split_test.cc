@@ -210,7 +210,7 @@ TEST_F(LeaseSplitTest, JavaPkMergesAtTheLowestPosition) {
   EXPECT_EQ(lease_at("3").position, "\"10\"");
 }
 
-// Whoever has acquired it while its range was there knows its area, others do not.
+// The host that acquired it while its range was there knows its area, others do not.
 TEST_F(LeaseSplitTest, Net2MergesAtTheLowestPositionWhateverTheOwnerHappensToKnow) {
   Lease first = acquired("1", std::nullopt, "\"20\"", LeaseFormat::Net2);
   first.range = left;

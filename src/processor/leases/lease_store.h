@@ -15,9 +15,9 @@ namespace orrery::processor {
 /// All operations are conditional on one document. Implementations: a container, memory, files, a
 /// simulated one, and whatever users bring. Called on the host's executor; resumes there.
 ///
-/// What else may come of each: Unavailable or TooManyRequests (try again later; a write may have
-/// been carried out all the same), Unauthorized and Forbidden, BadRequest (this store can't hold
-/// leases; the message says why).
+/// Further errors of each: Unavailable or TooManyRequests (try again later; a write may have been
+/// carried out all the same), Unauthorized and Forbidden, BadRequest (this store can't hold leases;
+/// the message says why).
 class AsyncLeaseStore {
  public:
   virtual ~AsyncLeaseStore() = default;

@@ -1,4 +1,4 @@
-// What every lease store promises.
+// The contract of every lease store.
 #include "processor/leases/lease_store.h"
 
 #include <cstdlib>

@@ -1,4 +1,4 @@
-// What the tests of leases share: a runtime whose time stands still until everything waits, a store
+// Shared by the tests of leases: a runtime whose time stands still until everything waits, a store
 // that can be interfered with, and a container that is made up.
 #pragma once
 
@@ -265,7 +265,7 @@ class LeasesTest : public ::testing::Test {
     }
     return found;
   }
-  /// What `P..token` says in its member.
+  /// The text of the document `P..token`.
   std::string text_at(const std::string& token) {
     return get(store.memory().read(ids.lease(token))).text;
   }

@@ -1,5 +1,5 @@
-// What observers in a simulated world have processed, and a sink that must get each change once;
-// and whether it was done right.
+// A ledger of the changes that observers in a simulated world have processed, and a sink that must
+// get each change once; both check that it was done right.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@
 
 namespace orrery::processor::simulation {
 
-/// What was processed, and whether it was done right. All that goes wrong is written down.
+/// The changes that were processed, and whether it was done right. Records problems.
 class Ledger {
  public:
   explicit Ledger(const FeedServer& feed) : feed_(feed) {}
@@ -98,8 +98,8 @@ class Ledger {
 };
 
 /// A place that keeps positions and data in one transaction, so that it gets every change once
-/// although observers get some twice. There is a position for each lease and key: who wrote it
-/// (the epoch), and up to where. What is not beyond the position of any lease is there already.
+/// although observers get some twice. There is a position for each lease and key: who wrote it (the
+/// epoch), and up to where. Changes not beyond the position of any lease are there already.
 class Sink {
  public:
   explicit Sink(Ledger& ledger) : ledger_(ledger) {}

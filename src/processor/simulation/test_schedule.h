@@ -73,7 +73,7 @@ class Schedule {
   Schedule(const Schedule&) = delete;
   Schedule& operator=(const Schedule&) = delete;
 
-  /// What went wrong; empty: nothing.
+  /// Runs the schedule, and returns the problems; empty: none.
   std::vector<std::string> run() {
     for (auto& host : hosts_) {
       if (!world_.one_in(4)) start(*host);
@@ -381,7 +381,7 @@ class Schedule {
     bool done = false;
     const Duration end = world_.now() + 1200s;
     while (!done && world_.now() < end && ledger_.problems().empty()) {
-      // Whoever was stopping, or has failed to start, comes back.
+      // Hosts that were stopping, or have failed to start, come back.
       for (auto& host : hosts_) {
         bury(*host);
         if (!host->life) start(*host);
@@ -411,7 +411,7 @@ class Schedule {
     return all;
   }
 
-  /// What is wrong with how the leases are spread; empty: nothing.
+  /// The first problem with how the leases are spread; empty: none.
   std::string unspread() {
     std::map<std::string, int> counts;
     for (const auto& host : hosts_) counts[host->name] = 0;

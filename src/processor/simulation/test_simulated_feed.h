@@ -114,7 +114,7 @@ class FeedServer {
 
   const std::vector<Range>& ranges() const { return ranges_; }
   const std::vector<Change>& changes() const { return changes_; }
-  /// What a lease stands for, also when its range is gone.
+  /// The area of a lease, also when its range is gone.
   client::FeedRange area_of(const std::string& token) const {
     const auto known = areas_.find(token);
     if (known != areas_.end()) return known->second;
@@ -174,7 +174,7 @@ class FeedServer {
   void when_changed(std::function<void()> what) { waiting_.push_back(std::move(what)); }
 
   bool long_poll = false;
-  /// Nobody answers, and whoever was waiting is cut off.
+  /// Nobody answers, and waiting requests are cut off.
   void set_down(bool down) {
     down_ = down;
     wake_waiting();
@@ -182,7 +182,7 @@ class FeedServer {
   bool down() const { return down_; }
   /// Requests that get no answer as long as this holds.
   std::function<bool(const FeedRequest&)> hangs;
-  /// What is answered instead, if anything.
+  /// Makes another answer, for some requests.
   std::function<std::optional<FeedAnswer>(const FeedRequest&)> intercept;
 
  private:

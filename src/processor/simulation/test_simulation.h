@@ -195,7 +195,7 @@ struct Network {
   bool cut = false;  ///< nothing goes through
 };
 
-/// What a request waits for.
+/// The reply that a request waits for.
 template <typename T>
 struct Reply {
   explicit Reply(Runtime& runtime) : arrived(runtime) {}

@@ -12,7 +12,7 @@
 
 namespace orrery {
 
-/// What a request's signature covers. `link` is taken verbatim; the rest is lower-cased.
+/// The signed content of a request. `link` is taken verbatim; the rest is lower-cased.
 struct SignedContent {
   std::string_view verb;           ///< "GET"
   std::string_view resource_type;  ///< "docs"; empty for the account

@@ -1,4 +1,4 @@
-// What is read from an authorization header or a date is what would have been written.
+// Parsed authorization headers and dates survive a round trip through their text.
 #include <cstddef>
 #include <cstdint>
 

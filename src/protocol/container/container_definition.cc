@@ -28,7 +28,7 @@ bool is_before(std::string_view api_version, std::string_view first) {
   return !api_version.empty() && api_version < first;  // Without one it is the newest.
 }
 
-// The order on the wire. What is not named here follows, as it came.
+// The order on the wire. Members not named here follow, as they came.
 constexpr std::array<const char*, 14> kMemberOrder = {"id",
                                                       "indexingPolicy",
                                                       "partitionKey",
@@ -97,7 +97,7 @@ bool has_system_key_path(const Json& key) {
   return paths != nullptr && *paths == Json::array({kSystemKeyPath});
 }
 
-/// What `partitionKey` says, with `fallback` for the kind and the version that it does not name.
+/// Parses `partitionKey`, with `fallback` for the kind and the version that it does not name.
 Result<PartitionKeyDefinition> parse_partition_key(const Json& key,
                                                    const PartitionKeyDefinition& fallback) {
   if (!key.is_object()) return bad_request("partitionKey must be an object.");

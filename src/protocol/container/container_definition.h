@@ -1,5 +1,5 @@
-// What a client may say about a container: validated, completed with defaults, and written back in
-// the form that its API version expects.
+// The definition of a container: validated, completed with defaults, and written back in the form
+// that the client's API version expects.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace orrery {
 
-/// What a container keeps of its changes: its `changeFeedPolicy`.
+/// The retention of a container's changes: its `changeFeedPolicy`.
 struct ChangeFeedPolicy {
   enum class PreviousImage { None, Delete, All };
   static constexpr std::int32_t kForEver = -1;
@@ -42,7 +42,7 @@ class ContainerDefinition {
   /// The definition that a PUT of `body` makes of this one: the whole resource is replaced, but for
   /// what cannot change. BadRequest when id, partitionKey, uniqueKeyPolicy,
   /// conflictResolutionPolicy or clientEncryptionPolicy are given and differ, or a vector index or
-  /// embedding does. What to_wire() shows of any version is accepted under any version.
+  /// embedding does. The output of to_wire() of any version is accepted under any version.
   Result<ContainerDefinition> replace(const Json& body, std::string_view api_version) const;
 
   const std::string& id() const { return id_; }
@@ -56,7 +56,7 @@ class ContainerDefinition {
   }
   bool lazily_indexed() const { return indexing_policy_.lazy(); }
   std::vector<IndexSpec> composite_indexes() const { return indexing_policy_.composite_indexes(); }
-  /// What its spatial indexes have of geometries: cells of the earth, or of a plane.
+  /// The kind of its spatial indexes: cells of the earth, or of a plane.
   IndexKind spatial_kind() const;
   std::vector<IndexSpec> named_indexes() const {
     return indexing_policy_.named_indexes(spatial_kind());

@@ -1,4 +1,4 @@
-// What indexes are over: paths of documents, and how they are written.
+// Paths of documents that indexes are over, and how they are written.
 #pragma once
 
 #include <compare>
@@ -27,7 +27,7 @@ struct IndexPath {
   auto operator<=>(const IndexPath&) const = default;
 };
 
-/// What an index has of the values at its paths.
+/// The terms that an index makes of the values at its paths.
 enum class IndexKind : std::uint8_t {
   Values,      ///< their sort keys
   EarthCells,  ///< of geometries on the earth: the cells that hold them
@@ -47,7 +47,7 @@ struct IndexSpec {
   bool is_composite() const { return parts.size() > 1; }
   bool is_spatial() const { return kind != IndexKind::Values; }
   /// `/a/[]/b`, or `/a ASC,/b DESC` of a composite one; `/a SPATIAL` of a spatial one, and
-  /// `/a SPATIAL PLANAR` where the geometry is flat. What tells indexes apart; also stored.
+  /// `/a SPATIAL PLANAR` where the geometry is flat. Identifies the index; also stored.
   std::string text() const;
   static std::optional<IndexSpec> parse(std::string_view text);
   static IndexSpec single(IndexPath path, IndexKind kind = IndexKind::Values) {

@@ -120,7 +120,7 @@ Result<> check_composite_indexes(Json& composites) {
       if (order != nullptr && !is_one_of(*order, {"ascending", "descending"})) {
         return fail("order must be ascending or descending.");
       }
-      // In lower case, since whoever asks for it later compares the word as it is.
+      // In lower case, since later comparisons are case-sensitive.
       std::string word =
           order != nullptr ? lower_case(order->get_ref<const std::string&>()) : "ascending";
       part["order"] = std::move(word);
@@ -163,7 +163,7 @@ void add_default_indexes(Json& included_path) {
   included_path["indexes"] = std::move(indexes);
 }
 
-/// Newer clients are shown no indexes of the old kinds, whoever asked for them: every path has all.
+/// Hides indexes of the old kinds from newer clients, also where given: every path has all.
 void keep_spatial_indexes(Json& included_path) {
   const Json* given = find_member(included_path, "indexes");
   Json spatial = Json::array();

@@ -17,8 +17,8 @@ constexpr std::int64_t kFlatDimensionsMax = 505;
 constexpr std::int64_t kQuantizationBytesMax = 512;
 constexpr std::size_t kShardPathsMax = 1;
 
-/// What a number may be, and what the service calls its range where it refuses one: that is
-/// narrower than what it documents, and clients look for the words.
+/// The range of a number, and the range that the service names where it refuses one: that is
+/// narrower than the documented one, and clients look for the words.
 struct Bounds {
   std::int64_t min;
   std::int64_t max;

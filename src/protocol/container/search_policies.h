@@ -1,5 +1,5 @@
-// What a container says about vector and full-text search: two policies, and the indexes that must
-// agree with them. Clients are told early what the service would refuse.
+// A container's policies for vector and full-text search, and the indexes that must agree with
+// them. Definitions that the service would refuse are refused early.
 #pragma once
 
 #include <string_view>

@@ -28,7 +28,7 @@ constexpr std::size_t kEncodedBytesMaxV1 = 100;
 constexpr std::int64_t kSingleRangeMax = 10'000;
 constexpr std::int64_t kRequestUnitsPerRange = 6'000;
 
-// What begins each component.
+// The tag that each component begins with.
 constexpr char kUndefinedTag = '\x00';
 constexpr char kNullTag = '\x01';
 constexpr char kFalseTag = '\x02';
@@ -47,7 +47,7 @@ char tag_of(const KeyComponent& component) {
   return std::visit(Tag{}, component);
 }
 
-// What is hashed of a component: its tag; of a number then the IEEE double, little-endian; of a
+// The hashed bytes of a component: its tag; of a number then the IEEE double, little-endian; of a
 // string then its bytes and a terminator, 00 in version 1 and FF in version 2.
 std::size_t hashed_size(const KeyComponent& component) {
   if (std::holds_alternative<double>(component)) return 1 + 8;

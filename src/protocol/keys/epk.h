@@ -49,7 +49,7 @@ Epk effective_partition_key(const PartitionKeyDefinition& definition, const Part
 /// holds just its EPK.
 EpkRange effective_key_range(const PartitionKeyDefinition& definition, const PartitionKey& prefix);
 
-/// What one physical partition serves, in request units per second.
+/// The throughput of one physical partition, in request units per second.
 inline constexpr std::int64_t kRangeUnitsMax = 10'000;
 
 /// How many physical partitions a container of that throughput starts with: one up to 10,000 RU/s,

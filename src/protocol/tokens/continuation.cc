@@ -86,7 +86,7 @@ std::optional<ReadFeedPosition> decode_first(std::string_view token) {
   return position;
 }
 
-/// What both later versions begin with.
+/// Takes the fields that both later versions begin with.
 ReadFeedPosition take_position(Taker& taker) {
   ReadFeedPosition position;
   position.after = DocumentNumber{taker.number(kNumberSize)};

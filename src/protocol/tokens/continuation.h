@@ -21,8 +21,8 @@ struct ReadFeedPosition {
   /// Up to where `after` counts. Not in tokens of earlier versions, which meant the range that
   /// holds `range_min`.
   std::optional<Epk> range_max;
-  /// What splits have left: from range_max, or the rest before, up to here, read up to another
-  /// document.
+  /// Parts that splits have left: from range_max, or the rest before, up to here, read up to
+  /// another document.
   struct Rest {
     Epk max;
     DocumentNumber after;

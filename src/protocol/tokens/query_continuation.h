@@ -46,7 +46,7 @@ struct QueryPosition {
   std::uint64_t query = 0;  ///< a hash of text and parameters
   ReadFeedPosition at;      ///< up to where documents were read; with a key: its ties
   RowPosition rows;
-  /// What the server keeps of the work that was done, if it still does; 0: nothing.
+  /// The suspended query on the server, unless it was evicted; 0: none.
   std::uint64_t suspended = 0;
   bool operator==(const QueryPosition&) const = default;
 };

@@ -1,4 +1,4 @@
-// What all continuation tokens are made of: bytes with a kind in front and a checksum behind, as
+// The form of all continuation tokens: bytes with a kind in front and a checksum behind, as
 // base64url.
 #pragma once
 
@@ -45,15 +45,15 @@ void append_epk(std::string& out, const Epk& epk);
 /// fit into `bytes_max`, the last ones become one that begins where the first of them does.
 void append_rests(std::string& out, std::vector<ReadFeedPosition::Rest> rests,
                   std::size_t bytes_max);
-/// What a single one needs, at the most.
+/// The largest size of a list with a single one.
 inline constexpr std::size_t kRestBytesMax = 1 + kNumberSize + 1 + kBoundaryBytesMax;
 
-/// What a token may have between its kind and its checksum, with both.
+/// The largest size of a token's bytes, with its kind and its checksum.
 inline constexpr std::size_t kTokenBytesMax = kContinuationSizeMax * 3 / 4;
 
 /// `bytes` begin with the kind.
 std::string seal(std::string bytes);
-/// What stands between the kind and the checksum; nothing when the token is not of that kind.
+/// The bytes between the kind and the checksum; nothing when the token is not of that kind.
 std::optional<std::string> unseal(std::string_view token, char kind);
 
 }  // namespace orrery::sealed_token

@@ -12,8 +12,8 @@
 namespace orrery {
 namespace {
 
-/// Takes arrays and objects apart into the texts of what is in them, without looking into those
-/// further than to find their ends: whoever uses a piece parses it, and documents are parsed once.
+/// Splits arrays and objects into the texts of their elements and members, and only looks for the
+/// ends of those: each is parsed where it is used, and documents once.
 class Splitter {
  public:
   explicit Splitter(std::string_view text, std::size_t at = 0) : text_(text), at_(at) {}

@@ -43,7 +43,7 @@ struct BatchOperation {
   bool operator==(const BatchOperation&) const = default;
 };
 
-/// What came of one operation. The views must live until it is written.
+/// The result of one operation. The views must live until it is written.
 struct BatchResult {
   int status = 0;
   int substatus = 0;
@@ -61,7 +61,7 @@ Result<std::vector<BatchOperation>> read_json_batch(std::string_view body);
 /// A JSON array of results, in the order given.
 std::string write_json_batch(std::span<const BatchResult> results);
 
-/// What both forms say of a batch of `count` operations, if it is one too many or too few.
+/// The error of both forms when `count` operations are too many or too few for a batch.
 Result<> check_batch_size(std::size_t count);
 
 }  // namespace orrery

@@ -104,7 +104,7 @@ TEST(HybridRow, AllColumnsOfAnOperationAreRead) {
       "\x05[\"a\"]" + from_hex("02 aa bb") + "\x02i1" + from_hex("01 cc") + "\x0b{\"id\":\"i1\"}" +
           from_hex("14 08") + "\x07" + "Exclude" + from_hex("14 09") + "\x04\"m\"!" +
           from_hex("14 0a") + "\x03\"n\"" + from_hex("07 0b 05 00 00 00") + from_hex("03 0c"));
-  const std::string body = kSegment + record(row);  // What is read refers to it.
+  const std::string body = kSegment + record(row);  // The result refers to it.
   const auto read = read_hybrid_row_batch(body);
   ASSERT_TRUE(read) << read.error().message();
   const BatchOperation& got = read->front();

@@ -145,7 +145,7 @@ const Route* find_route(const Segments& segments) {
   return nullptr;
 }
 
-/// What can be done to a container as a whole.
+/// The operations on a container as a whole.
 std::optional<ResourceType> operation_of(const Segments& segments) {
   const bool operation = segments.size() == 6 && segments.decoded_at(0) == "dbs" &&
                          segments.decoded_at(2) == "colls" &&

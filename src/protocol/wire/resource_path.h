@@ -46,9 +46,9 @@ struct ResourcePath {
   /// names[2] what lies in it. An offer's id is names[0].
   std::vector<std::string> names;
 
-  /// What a client signs, without leading or trailing slash: for a feed the parent's link.
-  /// Candidates in the order in which they are likely: decoded path, raw path, and for an item with
-  /// a query string both with that appended. No duplicates.
+  /// Links that a client may have signed, without leading or trailing slash: for a feed the
+  /// parent's link. The most likely come first: decoded path, raw path, and for an item with a
+  /// query string both with that appended. No duplicates.
   std::vector<std::string> link_candidates;
   /// Set if the link may be rid-based (second segment is 8 characters that decode to 4 bytes): the
   /// last rid as it was sent, not lower-cased.

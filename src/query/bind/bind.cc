@@ -71,7 +71,7 @@ class Binder {
     if (!is_constant || std::holds_alternative<Literal>(expression.node)) return is_constant;
     Frame frame;
     if (context_.settings != nullptr) frame.surroundings = &context_.settings->surroundings;
-    // It may be done on an event loop. What takes long is left to whoever runs the query.
+    // Folding constants may run on an event loop: long ones are left to the execution.
     frame.work = &folding_;
     json::Value scratch;
     json::Value value(evaluate(expression, frame, scratch));
@@ -397,7 +397,7 @@ class Binder {
     return path;
   }
 
-  /// What a constant in brackets leads to; nothing if it can lead nowhere.
+  /// The step of a constant in brackets; nothing if it can lead nowhere.
   static std::optional<json::Step> constant_step(const Access::Step& step) {
     if (!step.computed) return json::Step(step.name);
     const auto* literal = std::get_if<Literal>(&step.computed->node);

@@ -18,14 +18,14 @@ struct BindContext {
   /// Null: parameters are refused, since nobody could give them a value.
   const Parameters* parameters = nullptr;
   const Settings* settings = nullptr;  ///< null: none
-  /// What a whole query is over are the rows of another one, which have no computed properties.
+  /// Of a whole query: it is over the rows of another one, which have no computed properties.
   bool is_over_rows = false;
 };
 
 /// Binds an expression over documents, in place: names become paths of the sources, calls find
-/// their functions, and what is constant is computed once. Errors in the form of text_error: SC2001
-/// an unknown name, SC2005 an unknown function, SC2050 a wrong number of arguments, SC2101 an
-/// aggregate where none may be, and the others of bind_query.
+/// their functions, and constants are folded. Errors in the form of text_error: SC2001 an unknown
+/// name, SC2005 an unknown function, SC2050 a wrong number of arguments, SC2101 an aggregate where
+/// none may be, and the others of bind_query.
 Result<> bind(Expression& expression, BindContext& context);
 
 /// Binds a query whose first source is the container: any name stands for it. Its document is the

@@ -1,5 +1,5 @@
-// What the select list of a query with GROUP BY may be built from: the items of GROUP BY, however
-// they are written.
+// Binds the select list of a query with GROUP BY, which may be built from the items of GROUP BY,
+// however they are written.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@ using FindName = std::function<std::optional<std::size_t>(std::string_view)>;
 /// An expression, not bound yet, in a form in which it can be compared: c["a"] is c.a, upper(c.a)
 /// is UPPER(c.a), and a name is what it means.
 ///
-/// What repeats has parts, each of which goes on from those before it: the steps of a path; the
+/// Repetitions have parts, each of which goes on from those before it: the steps of a path; the
 /// links of a + b - c; the operands of AND and OR after the first; from the end, because they nest
 /// to the right, those of ?? before the last and the branches of ? :. All else is one part.
 class ComparedText {

@@ -25,8 +25,7 @@ ExpressionPtr parsed(const std::string& text) {
   return std::move(*expression);
 }
 
-/// What is left of an expression where @key stands for the item of GROUP BY; empty: it is not in
-/// it.
+/// The expression with @key in place of the item of GROUP BY; empty: that is not in it.
 std::string without_key(const std::string& item, const std::string& text) {
   GroupKeys keys;
   keys.add(ComparedText(*parsed(item), find_name));

@@ -1,4 +1,4 @@
-// What a computed property of a container may be.
+// Validates and parses the computed properties of a container.
 #pragma once
 
 #include <string>
@@ -18,7 +18,7 @@ Result<> check_computed(const Settings& settings);
 /// Null: there is none of that name. Lives as long as the settings.
 const Settings::Computed* find_computed(const Settings& settings, std::string_view name);
 
-/// What a computed property says of a document, which is called `alias` there. Not bound yet.
+/// The expression of a computed property over a document named `alias`. Not bound yet.
 struct ParsedComputed {
   ExpressionPtr expression;
   std::string alias;

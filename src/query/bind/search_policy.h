@@ -1,4 +1,4 @@
-// What a container's policies for vectors and full text mean for a query that is being bound.
+// Binds a query to its container's policies for vectors and full text.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +24,7 @@ std::optional<std::string> unknown_distance_function(const Call& call);
 bool is_score(const Expression& expression);
 
 /// Sets how the score of a bound item is ordered: the best first, and a distance is best when it is
-/// small. What the options of the call say counts before the container's policy.
+/// small. Options of the call override the container's policy.
 void set_score_order(OrderItem& item);
 
 }  // namespace orrery::query

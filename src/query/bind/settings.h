@@ -1,4 +1,4 @@
-// What a query stands on besides its text: its parameters, and what its container says of search,
+// The inputs of a query besides its text: its parameters, and its container's settings for search,
 // geometry and computed properties.
 #pragma once
 

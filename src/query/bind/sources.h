@@ -1,4 +1,4 @@
-// What a tree reads from.
+// The sources that a tree reads from.
 #pragma once
 
 #include <cstddef>

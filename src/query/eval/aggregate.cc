@@ -17,7 +17,7 @@ namespace {
 /// Of a string in a group's key. The key is a part of continuation tokens.
 constexpr std::size_t kKeyStringBytesMax = 96;
 
-/// What a value costs beside its bytes.
+/// Memory of a value, or of a group, beside its bytes.
 constexpr std::size_t kValueOverhead = 64;
 constexpr std::size_t kGroupOverhead = 200;
 

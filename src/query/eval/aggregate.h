@@ -64,9 +64,9 @@ class Groups {
   /// what is long. The views live as long as nothing is added.
   std::vector<std::pair<std::string_view, const Group*>> sorted() const;
 
-  /// What the select list says of a group; undefined where VALUE is. Owns all of it.
+  /// The select list of a group, materialised; undefined where VALUE is. Owns all of it.
   json::Value show(const Group& group, Frame& frame) const;
-  /// What another expression of the query, as of ORDER BY, says of it.
+  /// The value of another expression of the query, as of ORDER BY, for a group.
   json::Value evaluate_in(const Group& group, const Expression& expression, Frame& frame) const;
 
   std::size_t memory() const { return memory_; }

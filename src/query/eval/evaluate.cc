@@ -124,7 +124,7 @@ class Evaluation {
                       expression.node);
   }
 
-  /// The same as truth_of() the value, without making one of what says no more than that.
+  /// The truth_of() an expression, without materialising the value of AND, OR and comparisons.
   Truth truth(const Expression& expression) {
     if (const auto* logical = std::get_if<Logical>(&expression.node)) return truth(*logical);
     if (const auto* chain = std::get_if<Chain>(&expression.node)) {

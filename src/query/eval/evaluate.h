@@ -1,4 +1,4 @@
-// What a bound expression says of one row.
+// Evaluates a bound expression for one row.
 #pragma once
 
 #include <cstdint>
@@ -41,7 +41,7 @@ inline constexpr std::size_t kMadeBytesMax = std::size_t{16} << 20;
 /// A row, and a value of a subquery, may have so many bytes; beyond that the query is refused.
 inline constexpr std::size_t kValueBytesMax = std::size_t{16} << 20;
 
-/// What the groups of a subquery may have in all.
+/// The memory limit of the groups of a subquery, in all.
 inline constexpr std::size_t kSubqueryGroupsBytesMax = std::size_t{64} << 20;
 
 /// How many rows the subqueries of one row may have: a short text can nest loops over a large
@@ -51,7 +51,7 @@ inline constexpr std::uint64_t kSubqueryRowsMax = 1'000'000;
 /// The cost of finding and reading a document besides its length: see WorkBudget.
 inline constexpr std::uint64_t kDocumentSteps = 8;
 
-/// What an evaluation stands on. One thread's.
+/// The state of an evaluation. One thread's.
 struct Frame {
   Frame() = default;
   explicit Frame(const Sources& sources) : row(sources) {}
@@ -76,7 +76,7 @@ struct Frame {
     return work == nullptr || work->spend(steps) || interrupted();
   }
   bool spend_for(const json::Value& value);
-  /// Whether whoever computed last was told to end.
+  /// Whether the last computation was told to end.
   bool is_interrupted() { return work != nullptr && work->has_stopped() && !interrupted(); }
 
   WorkBudget* work = nullptr;  ///< null: without a bound

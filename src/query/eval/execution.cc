@@ -398,7 +398,7 @@ class Execution::Impl {
     if (is_descending) {
       json::append_sort_key_descending(key, value);
     } else if (item.is_score && value.is_undefined()) {
-      // What has no score is not the most similar, but the least: it comes after all that have.
+      // A row without a score is not the most similar, but the least: it comes after all others.
       key.push_back('\xFF');
     } else {
       json::append_sort_key(key, value);

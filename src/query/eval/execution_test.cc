@@ -101,7 +101,7 @@ std::vector<std::string> rows_of(const std::string& text, const Documents& docum
   return rows;
 }
 
-/// What running the query over the documents is refused with.
+/// The error of running the query over the documents.
 std::string failure_of(const std::string& text, const Documents& documents,
                        const PageLimits& limits = {}) {
   Execution execution(prepared(text), limits);
@@ -254,8 +254,8 @@ TEST(ExecutionTest, ADocumentTellsTheWholeOfAKeyThatWasCut) {
       << "it has changed: rows with that beginning come again, and none is left out";
 }
 
-/// What remains of a query after one page of a range that was split then: into documents with even
-/// and with odd numbers.
+/// The rows of a query after one page of a range that was split then: into documents with even and
+/// with odd numbers.
 std::vector<std::string> rows_over_split(std::string text, const Documents& documents,
                                          std::uint32_t rows_max) {
   const auto query = prepared(std::move(text));

@@ -20,8 +20,8 @@ struct Frame;
 /// Of a container that says nothing of its documents.
 Settings plain_settings();
 
-/// What the texts of predicates and projections are over: documents that belong together. The first
-/// is that of a query over the container, with all that its settings say of one; the others are
+/// The documents that predicates and projections are over, which belong together. The first is that
+/// of a query over the container, with its settings, such as computed properties; the others are
 /// only what their texts say.
 class NamedDocuments {
  public:

@@ -22,7 +22,7 @@ constexpr std::string_view kUnnamed = "$1";
 
 json::Value object_of_value(const json::Value& value, std::string_view reserved) {
   if (value.is_object()) {
-    // Spaces alone would look like members to whoever adds one.
+    // White space alone would look like members when one is added.
     if (value.size() == 0) return json::Value::object();
     json::Value object = json::Value::referring_to(value);
     if (!reserved.empty() && !object.member(reserved).is_undefined()) {

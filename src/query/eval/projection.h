@@ -1,4 +1,4 @@
-// What is shown of a document: the list of a SELECT.
+// The projection of a document: the list of a SELECT.
 #pragma once
 
 #include <cstddef>

@@ -9,8 +9,8 @@
 
 namespace orrery::query {
 
-/// For those who look at documents ahead of an execution: what has no row need not be given to it.
-/// One thread's; several may each have one of the same query. The query must outlive it.
+/// Filters documents ahead of an execution: those without a row need not be given to it. One
+/// thread's; several may each have one of the same query. The query must outlive it.
 class RowFinder {
  public:
   /// Where `work` stops, every document has a row.

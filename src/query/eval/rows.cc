@@ -149,7 +149,7 @@ bool holds_for_all(const Query& query, Frame& frame) {
   return all;
 }
 
-/// What a select list of the kind Star or Value says, without a copy.
+/// The value of a select list of the kind Star or Value, without a copy.
 const Value& single_value(const Query& query, Frame& frame, Value& scratch) {
   if (query.selection.kind == Selection::Kind::Value) {
     return evaluate(*query.selection.items.front().expression, frame, scratch);
@@ -167,7 +167,7 @@ bool is_as_printed(std::string_view text) {
   if (text.starts_with('-')) text.remove_prefix(1);
   const std::size_t point = text.find_first_not_of(kDigits);
   if (point == std::string_view::npos) return text.size() <= kIntegerDigitsMax;
-  // What is smaller is printed with an exponent.
+  // Smaller numbers are printed with an exponent.
   return text[point] == '.' && text.size() <= kDoubleDigitsMax + 1 && !text.ends_with('0') &&
          !text.starts_with("0.0000") &&
          text.find_first_not_of(kDigits, point + 1) == std::string_view::npos;
@@ -254,7 +254,7 @@ Value selected(const Query& query, Frame& frame) {
 }
 
 bool has_number_not_in_json(const Value& value) {
-  // What stands in a text can be written as one; numbers that cannot were read.
+  // A value that still is text can be written as it is; numbers that cannot were read.
   if (value.text()) return false;
   if (value.is_number()) return !std::isfinite(value.as_number().real);
   for (json::Reader reader(value); reader.next();) {

@@ -18,8 +18,8 @@ using RowVisitor = std::function<bool()>;
 /// told to end, or when something failed (Frame::failure).
 bool for_each_row(const Query& query, Frame& frame, const RowVisitor& visit);
 
-/// What the select list says of the row that is in the frame: undefined where VALUE is. Owns all of
-/// it.
+/// Materialises the select list for the row that is in the frame: undefined where VALUE is. Owns
+/// all of it.
 json::Value selected(const Query& query, Frame& frame);
 /// The same as JSON text, appended to `out`. False where it is undefined; nothing is appended then.
 /// Sets `has_unfit_number` where there is a number that JSON has not.
@@ -27,7 +27,7 @@ bool append_selected(const Query& query, Frame& frame, std::string& out, bool& h
 
 /// NaN or an infinite number, at any depth.
 bool has_number_not_in_json(const json::Value& value);
-/// What a query that shows one ends with.
+/// The error of a query that shows one.
 Error number_not_in_json();
 
 /// The value of a subquery in an expression.

@@ -14,7 +14,7 @@
 
 namespace orrery::query {
 
-/// What an expression over `c` says, as JSON; "-" is undefined. An error is its message.
+/// The value of an expression over `c`, as JSON; "-" is undefined. An error is its message.
 inline std::string evaluated(std::string_view text, std::string_view document) {
   const std::string_view aliases[] = {"c"};
   Sources sources(aliases);

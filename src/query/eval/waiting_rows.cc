@@ -8,7 +8,7 @@
 namespace orrery::query {
 namespace {
 
-/// What a waiting row costs beside its text and key.
+/// Memory of a waiting row beside its text and key.
 constexpr std::size_t kOverhead = 120;
 
 }  // namespace

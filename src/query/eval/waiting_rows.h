@@ -17,7 +17,7 @@ namespace orrery::query {
 struct RowHashHash {
   std::size_t operator()(const json::Hash128& hash) const { return hash.low; }
 };
-/// What a remembered hash costs, in a set.
+/// Memory of a remembered hash, in a set.
 inline constexpr std::size_t kSeenBytes = 40;
 
 struct WaitingRow {

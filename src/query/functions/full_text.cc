@@ -55,7 +55,7 @@ class Stemmer {
   }
 
  private:
-  /// What is longer is no word of any language.
+  /// Longer words are none of any language, and are not stemmed.
   static constexpr std::size_t kWordBytesMax = 256;
   struct Delete {
     void operator()(sb_stemmer* stemmer) const { sb_stemmer_delete(stemmer); }
@@ -230,7 +230,7 @@ std::size_t SearchTerm::count_similar(std::span<const Word> words, std::size_t c
   for (std::size_t at = 0; at + words_.size() <= words.size() && count < count_max; ++at) {
     const bool is_here = std::ranges::equal(
         words_, words.subspan(at, words_.size()), [&](const Word& wanted, const Word& word) {
-          // What is found without a distance is found with one.
+          // Compares stems too: a term found without a distance is also found with one.
           return is_similar(wanted.plain, word.plain, *distance_) ||
                  is_similar(wanted.stem, word.stem, *distance_);
         });

@@ -24,11 +24,11 @@ struct Word {
 /// The words of a text in their order. Of English, words that all texts have ("the") are left out.
 /// Languages: en-US, de-DE, es-ES, fr-FR; words of others are their own stems.
 std::vector<Word> words_of(std::string_view text, std::string_view language);
-using WordsPtr = std::shared_ptr<const std::vector<Word>>;  // Shared by a cache and who searches.
+using WordsPtr = std::shared_ptr<const std::vector<Word>>;  // Shared by the cache and its users.
 /// The same; what a thread asked for last is not taken apart again, unless it is long.
 WordsPtr recent_words_of(std::string_view text, std::string_view language);
 
-/// What is looked for: a word, or several in a row.
+/// A term to search for: a word, or several in a row.
 class SearchTerm {
  public:
   /// From a string; or from {"term":"…","distance":0 to 2}, which allows for so many letters that
@@ -59,7 +59,7 @@ class SearchTerm {
 /// Whether `a` becomes `b` by changing, leaving out and putting in `distance_max` letters at most.
 bool is_similar(std::string_view a, std::string_view b, std::size_t distance_max);
 
-/// What is known of all texts together.
+/// The statistics of all texts together.
 struct TextStatistics {
   double documents = 0;
   double words = 0;                   ///< of all texts

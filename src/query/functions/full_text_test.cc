@@ -19,7 +19,7 @@ using json::Value;
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-/// What a function says of these JSON texts, the language last; "-" is undefined.
+/// The value of a function of these JSON texts, the language last; "-" is undefined.
 std::string said(std::string_view name, std::vector<std::string> texts,
                  std::string_view language = "en-US") {
   std::vector<Value> values;
@@ -71,7 +71,7 @@ TEST(FullText, ContainsAWordWhateverItsCaseAndEnding) {
   EXPECT_EQ(said("FULLTEXTCONTAINS", {kHill, R"("cycle")"}), "false");
   EXPECT_EQ(said("FULLTEXTCONTAINS", {R"("Die Häuser")", R"("haus")"}, "de-DE"), "true");
   EXPECT_EQ(said("FULLTEXTCONTAINS", {R"("Die Häuser")", R"("haus")"}, "en-US"), "false");
-  // What no text is searched for is in none.
+  // A term without words is in no text.
   EXPECT_EQ(said("FULLTEXTCONTAINS", {kHill, R"("the")"}), "false");
   EXPECT_EQ(said("FULLTEXTCONTAINS", {kHill, R"("")"}), "false");
 }

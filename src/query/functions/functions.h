@@ -35,7 +35,7 @@ class Arguments : public std::span<const json::Value* const> {
 
 inline constexpr std::uint8_t kAnyNumber = std::numeric_limits<std::uint8_t>::max();
 
-/// What a function may know besides its arguments. The same for all rows of a query.
+/// The inputs of a function besides its arguments. The same for all rows of a query.
 struct Surroundings {
   std::int64_t begun_ticks = 0;  ///< when the query began: 100 ns since 1970
   bool is_planar = false;        ///< the container's geometry is flat, not that of the earth
@@ -48,8 +48,8 @@ struct Function {
     PerQuery,  ///< and on the surroundings: likewise once per query
     PerRow,    ///< another one each time, such as RAND
   };
-  /// What bind appends to the arguments of a call, from the container's policies for the path that
-  /// is the first argument. The counts of arguments below are without it.
+  /// The argument that bind appends to a call, from the container's policies for the path that is
+  /// the first argument. The counts of arguments below are without it.
   enum class Hidden : std::uint8_t {
     None,
     Language,      ///< a string such as "en-US"

@@ -407,7 +407,7 @@ TEST(Spatial, WhatIsNotValidMakesTheRestUndefined) {
 }
 
 TEST(Spatial, AGeometryIsReadAgainForAnotherSurface) {
-  // What was kept of the one does not answer for the other.
+  // A cached geometry of the one does not answer for the other.
   const std::string far = line("[0,0],[1000,0]");
   EXPECT_EQ(said("ST_ISVALID", far, "", true), "true");
   EXPECT_EQ(said("ST_ISVALID", far, "", false), "false");

@@ -21,7 +21,7 @@ using testing::ElementsAre;
 constexpr std::string_view kUndefined = "-";
 constexpr std::string_view kNoPolicy = kUndefined;
 
-/// What a function says of these JSON texts, the policy last; "-" is undefined, both ways.
+/// The value of a function of these JSON texts, the policy last; "-" is undefined, both ways.
 std::string said(std::string_view name, std::vector<std::string_view> texts) {
   std::vector<Value> values;
   for (const auto text : texts) {

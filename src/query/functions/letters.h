@@ -17,7 +17,7 @@ std::size_t utf16_length(std::string_view text);
 /// pair begins after it.
 std::size_t utf16_offset(std::string_view text, std::size_t unit);
 
-/// What .NET trims.
+/// Whether .NET trims the character.
 bool is_white_space(char32_t character);
 
 }  // namespace orrery::query

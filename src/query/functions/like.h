@@ -16,12 +16,12 @@ namespace orrery::query {
 /// longest part between two % that has _ or sets in it.
 class LikePattern {
  public:
-  /// `escape` makes the character after it an ordinary one. What is not closed, as in "[ab", is
+  /// `escape` makes the character after it an ordinary one. An unclosed set, as in "[ab", is
   /// ordinary too.
   LikePattern(std::string_view pattern, std::optional<char32_t> escape);
 
-  /// The whole text, with case. What it says does not matter once `work`, if there is one, has
-  /// stopped.
+  /// Matches the whole text, with case. The result does not matter once `work`, if there is one,
+  /// has stopped.
   bool matches(std::string_view text, WorkBudget* work = nullptr) const;
 
  private:
@@ -32,7 +32,7 @@ class LikePattern {
     bool is_negated = false;
     std::vector<std::pair<char32_t, char32_t>> ranges;
   };
-  /// What is between two %.
+  /// The part of a pattern between two %.
   struct Part {
     bool is_literal = true;  ///< `text` says it all
     std::string text;

@@ -17,7 +17,7 @@ namespace {
 using json::Kind;
 using json::Value;
 
-/// What every text that a LIKE pattern matches begins with.
+/// The prefix of every text that a LIKE pattern matches.
 struct LikePrefix {
   std::string text;
   bool is_whole = true;  ///< and it is nothing more
@@ -85,7 +85,7 @@ class Analysis {
     if (!bases_.empty()) bases_.front().emplace();
   }
 
-  /// What a document must be like for the query to have a row of it, or a row to aggregate.
+  /// Conditions that a document must meet for the query to have a row of it, or a row to aggregate.
   AccessBound of_query(const Query& query) {
     AccessBound bound;
     for (const FromItem& item : query.from) bound.add(of_source(item));
@@ -131,7 +131,7 @@ class Analysis {
     IndexPath whole = *bases_[path.source];
     for (const json::Step& step : sources_.steps(path)) {
       const auto* name = std::get_if<std::string>(&step);
-      // What is at a certain place of an array is one of its elements.
+      // The element at a constant index is one of the array's elements.
       whole.steps.push_back({.name = name ? *name : "", .is_element = name == nullptr});
     }
     return whole;
@@ -395,8 +395,8 @@ class Analysis {
                                               distance, geo::kRegionCellsMax);
     if (cells.empty()) return AccessBound::never();
     AccessBound bound;
-    // A geometry has several cells. What two conditions ask of it may be true of different ones, so
-    // that each stays by itself.
+    // A geometry has several cells. Two conditions may hold for different ones, so each stays by
+    // itself.
     bound.conditions.emplace(place->value + " near " + std::to_string(++nearnesses_),
                              ValueCondition{{place->path, cell_kind_}, std::move(cells)});
     return bound;

@@ -12,10 +12,10 @@
 
 namespace orrery::query {
 
-/// What a document must have at a path, or it does not pass WHERE. Its value there (of a path with
-/// [], one of its values) lies in one of the intervals, which are of keys with cut strings; or it
-/// is a geometry, of which one of the cells does. It need not pass because of it: WHERE is always
-/// asked, too.
+/// A necessary condition on a path of a document, or it does not pass WHERE. Its value there (of a
+/// path with [], one of its values) lies in one of the intervals, which are of keys with cut
+/// strings; or it is a geometry, of which one of the cells does. It is not sufficient: WHERE is
+/// always evaluated, too.
 struct PathCondition {
   IndexPath path;
   std::vector<json::KeyInterval> intervals;  ///< sorted, disjoint, never none

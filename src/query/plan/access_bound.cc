@@ -14,8 +14,8 @@ constexpr std::size_t kConditionsMax = 100;
 /// Intervals of a set that is made smaller.
 constexpr std::size_t kIntervalsMax = 2000;
 
-/// What a branch of an OR adds to the alternatives: its best condition besides those that all
-/// branches have, or alternatives of its own. False when it has none.
+/// Adds a branch of an OR to the alternatives: its best condition besides those that all branches
+/// have, or alternatives of its own. False when it has none.
 bool add_branch(std::map<IndexTarget, std::vector<KeySet>>& sets, const AccessBound& branch,
                 const std::set<std::string>& shared) {
   const ValueCondition* best = nullptr;

@@ -1,4 +1,4 @@
-// What is known of the documents that a condition wants.
+// Bounds of the documents that can meet a condition, for access by indexes.
 #pragma once
 
 #include <map>
@@ -10,14 +10,14 @@
 
 namespace orrery::query {
 
-/// What an index can be asked for: values at a path, or cells of geometries there.
+/// The target of an index lookup: values at a path, or cells of geometries there.
 struct IndexTarget {
   IndexPath path;
   IndexKind kind = IndexKind::Values;
   auto operator<=>(const IndexTarget&) const = default;
 };
 
-/// What is known of one value in a document: it, or one of its cells, is in the set.
+/// A condition on one value in a document: it, or one of its cells, is in the set.
 struct ValueCondition {
   IndexTarget target;
   KeySet keys;
@@ -27,8 +27,8 @@ struct ValueCondition {
 /// whether one of two sets has it, or the two together.
 using Alternatives = std::map<IndexTarget, KeySet>;
 
-/// What a document must be like for an expression to have a wanted value. To say less is always
-/// right, and is done where there are too many conditions.
+/// Conditions that a document must meet for an expression to have a wanted value. To say less is
+/// always right, and is done where there are too many conditions.
 struct AccessBound {
   bool is_never = false;
   /// All hold. By what tells values apart: two conditions on one value are one, while two on values
@@ -40,7 +40,7 @@ struct AccessBound {
 
   /// No document is.
   static AccessBound never();
-  /// What holds if one of the bounds does.
+  /// The bound that holds if one of the branches does.
   static AccessBound one_of(std::vector<AccessBound> branches);
   /// The other one holds, too.
   void add(AccessBound other);

@@ -22,7 +22,7 @@ Error refused(std::string_view message) {
   return Error(ErrorCode::BadRequest, text + "]}");
 }
 
-/// What a client says that it knows, and what it would have to know besides.
+/// The features that a client announces, and those that it lacks.
 class Features {
  public:
   explicit Features(std::optional<std::string_view> announced) : knows_all_(!announced) {

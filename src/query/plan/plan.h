@@ -33,7 +33,7 @@ std::vector<QueryRange> query_ranges(const Query& query, const Parameters& param
                                      const PartitionKeyDefinition& definition,
                                      const Settings& settings);
 
-/// What WHERE says of the place of all that a query can find.
+/// The partition keys that WHERE pins a query to.
 struct KeyPin {
   /// The full key, if there is only one value that it can have: then the query needs no other
   /// logical partition. Of a zero both, the one without a sign first; with several levels, all that
@@ -71,8 +71,8 @@ Result<std::string> make_plan(const PlanRequest& request);
 
 /// The same for clients of 2017, which take it from the error 1004 and know only few of its
 /// members. Nothing when the service would serve the query itself: plain filters, joins,
-/// subqueries. BadRequest for what it refuses altogether. What features the client announces does
-/// not matter.
+/// subqueries. BadRequest for what it refuses altogether. Ignores the features that the client
+/// announces.
 Result<std::optional<std::string>> make_first_chance_plan(const PlanRequest& request);
 
 /// ORDER BY RANK, taken apart: what a client runs on each range, and how it puts the answers
@@ -99,7 +99,7 @@ struct RankPlan {
 Result<RankPlan> make_rank_plan(const Query& query, std::string_view text,
                                 const Parameters& parameters);
 
-/// What the statistics query says of all documents.
+/// The result of the statistics query over all documents.
 struct RankStatistics {
   std::uint64_t document_count = 0;
   struct Words {

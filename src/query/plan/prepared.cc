@@ -13,9 +13,9 @@
 namespace orrery::query {
 namespace {
 
-/// What tells the query from others whose continuations are refused. Clients that put sorted ranges
-/// together by themselves write into the filter where each goes on, and send the range's token with
-/// it: there everything but the filter counts.
+/// The identity of the query: continuation tokens of others are refused. Clients that put sorted
+/// ranges together by themselves write into the filter where each goes on, and send the range's
+/// token with it: there everything but the filter counts.
 std::string identity_of(const Query& query, const std::string& text) {
   const bool is_clients = std::ranges::any_of(
       query.selection.items, [](const auto& item) { return item.name == "orderByItems"; });

@@ -73,7 +73,7 @@ class PreparedQuery {
   bool shows_documents_ = false;
   bool is_plain_ = false;
   PreparedQueryPtr inner_;
-  std::string identity_;  // What the hash is of, besides parameters.
+  std::string identity_;  // Hashed, together with parameters.
 };
 
 }  // namespace orrery::query

@@ -1,4 +1,4 @@
-// What a plan says of a query, and its JSON.
+// The query info of a plan, and its JSON.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace orrery::query {
 
-/// What is left to the client that puts the answers of several ranges together.
+/// The work left to the client that merges the answers of several ranges.
 struct QueryInfo {
   enum class Distinct : std::uint8_t {
     None,
@@ -49,7 +49,7 @@ struct QueryInfo {
   void append_to(std::string& json) const;
 };
 
-/// What a plan says of ORDER BY RANK.
+/// The part of a plan for ORDER BY RANK.
 struct RankInfo {
   std::string statistics_query;
   bool needs_statistics = false;

@@ -29,14 +29,14 @@ struct Box {
 /// Keys that are in one of them. None: no key at all.
 using Boxes = std::vector<Box>;
 
-// What goes beyond these bounds is answered with more of the space than is needed.
+// Filters beyond these bounds are routed to more of the space than is needed.
 constexpr std::size_t kAlternativesMax = 10'000;
 constexpr std::size_t kIntersectionsMax = 256;
 constexpr std::size_t kRangesMax = 10'000;
 /// How many values may be compared in all to find what conditions have in common.
 constexpr std::size_t kComparisonsMax = 1'000'000;
 
-/// What the server makes of a document's members of its own is not what the key is taken from.
+/// The key is not taken from the values that the server gives to these members.
 constexpr std::array<std::string_view, 6> kServerOwned = {"_rid",         "_self", "_etag",
                                                           "_attachments", "_ts",   "_lsn"};
 
@@ -76,7 +76,7 @@ std::optional<Box> intersection(const Box& a, const Box& b, KeyContext& context)
   return both;
 }
 
-/// What is in both; or, where that would take too long, one of them.
+/// The intersection of both; or, where that would take too long, one of them.
 Boxes both(Boxes a, Boxes b, KeyContext& context) {
   if (is_everything(a)) return b;
   if (is_everything(b)) return a;
@@ -145,7 +145,7 @@ Prefixes extended(const Prefixes& prefixes, const Values& values) {
   return longer;
 }
 
-/// What one query says of the key of the documents that its container is made of.
+/// The conditions of one query on the partition key of its container's documents.
 class KeyFilter {
  public:
   KeyFilter(const Query& query, KeyContext& context) : context_(context) {

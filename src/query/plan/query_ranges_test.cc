@@ -203,7 +203,7 @@ TEST_P(QueryRangesOfHashTest, TheContainerHasAnyName) {
   EXPECT_EQ(ranges("SELECT * FROM c JOIN t IN c.tags WHERE c.k = 1 AND t.k = 2"), points({1.0}));
   EXPECT_EQ(ranges("SELECT * FROM t IN c.tags WHERE t.k = 1"), everything());
   EXPECT_EQ(ranges("SELECT * FROM c JOIN c IN c.tags WHERE c.k = 1"), everything());
-  // What a query in FROM goes over bounds the one around it.
+  // The ranges of a query in FROM bound the query around it.
   EXPECT_EQ(ranges("SELECT x.k FROM (SELECT * FROM c WHERE c.k = 1) x WHERE x.k = 2"),
             points({1.0}));
 }

@@ -46,7 +46,7 @@ struct Component {
   std::string score;          ///< an expression
 };
 
-/// What ORDER BY RANK says.
+/// A parsed ORDER BY RANK.
 struct Ranking {
   std::string_view root;
   std::vector<Component> components;

@@ -11,7 +11,7 @@
 
 namespace orrery::query {
 
-/// What a client puts a condition in place of: where it was in the order, or true.
+/// A placeholder that a client replaces by a condition: its position in the order, or true.
 inline constexpr std::string_view kOrderFilterPlaceholder =
     "{documentdb-formattableorderbyquery-filter}";
 
@@ -32,7 +32,7 @@ bool has_aggregate(const Selection& selection);
 /// their parts or the rows of another query.
 std::optional<std::string_view> root_name(const Query& query);
 
-/// What the select list says of one row, as one expression.
+/// The select list of one row, as one expression.
 std::string payload_of(const Query& query);
 
 /// `\nFROM …`

@@ -1,4 +1,4 @@
-// What tests of plans share.
+// Shared by the tests of plans.
 #pragma once
 
 #include <cstddef>

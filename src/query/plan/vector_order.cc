@@ -32,7 +32,7 @@ const json::Value* constant(const Expression& expression) {
   return literal == nullptr ? nullptr : &literal->value;
 }
 
-/// What the policy and the call say together. Nothing when an index may not be asked.
+/// The options of the policy and the call together. Nothing when no index may be used.
 std::optional<VectorOptions> options_of(const Call& call) {
   VectorOptions options;
   const std::size_t policy_place = call.arguments.size() - 1;

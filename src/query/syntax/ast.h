@@ -1,5 +1,5 @@
-// What a query text says, as a tree. The parser makes it; bind.h resolves its names and functions
-// in place; evaluate.h reads it.
+// The syntax tree of a query. The parser makes it; bind.h resolves its names and functions in
+// place; evaluate.h reads it.
 //
 // Operators that the grammar repeats are one node with many operands, however long the chain is: a
 // tree is only as deep as the text is nested, which the parser bounds. So to walk over one by
@@ -58,7 +58,7 @@ struct Name {
   std::string name;
 };
 
-/// What is at a path of a source: `slot` is its place in the PathSet of that source.
+/// The value at a path of a source: `slot` is its place in the PathSet of that source.
 struct Path {
   std::size_t source;
   std::size_t slot;
@@ -188,7 +188,7 @@ struct Expression {
   std::uint32_t depth = 1;  ///< levels of the tree from here down; the parser sets and bounds it
 };
 
-/// What is after SELECT.
+/// The select list, after SELECT.
 struct Selection {
   enum class Kind : std::uint8_t {
     Star,   ///< *

@@ -62,7 +62,7 @@ struct Token {
 /// Reads one token after the other. Refers to the text.
 class Lexer {
  public:
-  /// A text longer than this many characters is refused by whoever takes one from a client.
+  /// check_text() refuses a text that is longer than this many characters.
   static constexpr std::size_t kCharactersMax = 512 * 1024;
 
   explicit Lexer(std::string_view text) : text_(text) {}

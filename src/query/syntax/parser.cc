@@ -149,7 +149,7 @@ Result<ExpressionPtr> Parser::expression() {
   return operand(Level::Conditional);
 }
 
-/// What has no operators looser than `loosest`, but in parentheses.
+/// Parses an operand without operators looser than `loosest`, but in parentheses.
 Result<ExpressionPtr> Parser::operand(Level loosest) {
   ORRERY_TRY(auto first, unary());
   return go_on(std::move(first), loosest);
@@ -157,8 +157,8 @@ Result<ExpressionPtr> Parser::operand(Level loosest) {
 
 Result<ExpressionPtr> Parser::go_on(ExpressionPtr operand, Level loosest) {
   Level done = Level::Unary;
-  // Each level takes all of its own operators, and its operands all that are tighter. What is left
-  // are looser ones; or one that may not follow, as in a IN (1) = 2.
+  // Each level takes all of its own operators, and its operands all that are tighter. Left over are
+  // looser ones; or one that may not follow, as in a IN (1) = 2.
   for (Level next = level_of(token_); next > done && next <= loosest; next = level_of(token_)) {
     done = next;
     if (next == Level::Conditional) {

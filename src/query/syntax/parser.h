@@ -21,8 +21,8 @@ std::optional<std::string> property_name(const Expression& expression);
 /// Reads one text from its beginning to its end. Every error is BadRequest in the form of
 /// text_error, with the place.
 ///
-/// What the grammar calls the same gives the same tree: (a AND b) AND c is a AND b AND c. So
-/// parentheses to the left, of which programs write any number, cost nothing but text.
+/// Equivalent texts give the same tree: (a AND b) AND c is a AND b AND c. So parentheses to the
+/// left, of which programs write any number, cost nothing but text.
 class Parser {
  public:
   /// How many levels a tree may have; what repeats, such as a AND b AND c, is one.
@@ -64,7 +64,7 @@ class Parser {
     std::size_t& depth_;
   };
 
-  /// What binds its operands how tightly, from tight to loose.
+  /// The precedence of operators, from tight to loose.
   enum class Level : std::uint8_t {
     Unary,
     Product,

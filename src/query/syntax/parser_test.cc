@@ -1,4 +1,4 @@
-// What texts are refused, with which message, and where.
+// The texts that are refused, with which message, and where.
 #include "query/syntax/parser.h"
 
 #include <fmt/format.h>
@@ -42,7 +42,7 @@ std::string refusal(std::string_view text) {
   return bound ? "fine" : shortened(bound.error());
 }
 
-/// What the parser alone says of a query.
+/// The error of the parser alone for a query.
 std::string query_refusal(std::string_view text) {
   const auto query = Parser(text).parse_query();
   return query ? "fine" : shortened(query.error());

@@ -17,7 +17,7 @@ std::string print(const Expression& expression);
 /// before every alias; a direction only where it was written.
 std::string print(const Query& query);
 
-/// Parts of it, for whoever builds another query around them.
+/// Parts of it, to build another query around them.
 std::string print_from(const Query& query);  ///< "FROM c\nJOIN x IN c.items"; empty without
 std::string print_selection(const Selection& selection);  ///< what stands after SELECT
 

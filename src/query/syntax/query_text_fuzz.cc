@@ -1,6 +1,6 @@
-// Whatever somebody sends as a query, a filter, a condition or a list: it is refused with a place
-// within the text, or it says the same of a document however that is given. What is printed of a
-// tree gives the same tree.
+// Any input as a query, a filter, a condition or a list: it is refused with a place within the
+// text, or it says the same of a document however that is given. A printed tree is parsed to the
+// same tree.
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -79,7 +79,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     std::string object;
     if (projection->show(object, texts).value_or(false)) {
       const auto value = json::Value::parse(object);
-      // What is nested deeper than a document may be is still an object.
+      // A result that is nested deeper than a document may be is still an object.
       ORRERY_ASSERT(value ? value->is_object() : object.starts_with('{'));
       std::string from_tree;
       ORRERY_ASSERT(projection->show(from_tree, trees).value_or(false));

@@ -1,4 +1,4 @@
-// What is wrong with a query text, and where, in the form that clients know.
+// Errors of a query text, with their place, in the form that clients know.
 #pragma once
 
 #include <cstdint>
