@@ -18,29 +18,45 @@ build: packages
 	cmake --preset release $(CMAKE_ARGS) > /dev/null
 	cmake --build build --target orrery orrery_client_archive orrery_processor_archive -j $(JOBS)
 
-# make test: every test. make test ONLY=contract runs those whose name matches.
-test: packages npm
+# make test: every test, and those of the write path under sanitizers. make test ONLY=contract runs those whose
+# name matches, without the sanitizers.
+test: packages npm $(if $(ONLY),,check-format)
 	cmake --preset release $(CMAKE_ARGS) > /dev/null
 	cmake --build build -j $(JOBS)
+	$(if $(ONLY),,@$(MAKE) --no-print-directory sanitize-write-path)
 	@rm -f build/retries.txt
 	cd build && ORRERY_RETRIES=$(CURDIR)/build/retries.txt $(CTEST) -j $(TEST_JOBS) $(if $(ONLY),-R '$(ONLY)'); \
 	  status=$$?; if [ -s retries.txt ]; then echo "Tried again:"; cat retries.txt; fi; exit $$status
 
 # The unit and contract tests under sanitizers. The symbolizer gives the frames of their reports names.
 SYMBOLIZER := /usr/bin/llvm-symbolizer-19
+export ASAN_OPTIONS := detect_stack_use_after_return=1 external_symbolizer_path=$(SYMBOLIZER)
+export UBSAN_OPTIONS := print_stacktrace=1 external_symbolizer_path=$(SYMBOLIZER)
+export TSAN_OPTIONS := halt_on_error=1 second_deadlock_stack=1 external_symbolizer_path=$(SYMBOLIZER) \
+  suppressions=$(CURDIR)/tests/sanitizers/tsan.supp
 asan: packages
 	@sh scripts/install.sh scripts/sanitizer-packages.txt
 	cmake --preset asan $(CMAKE_ARGS) > /dev/null
 	cmake --build build-asan --target orrery unit_tests fuzzers -j $(JOBS)
-	cd build-asan && ASAN_OPTIONS="detect_stack_use_after_return=1 external_symbolizer_path=$(SYMBOLIZER)" \
-	  UBSAN_OPTIONS="print_stacktrace=1 external_symbolizer_path=$(SYMBOLIZER)" $(CTEST) -L 'unit|contract|fuzz'
+	cd build-asan && $(CTEST) -L 'unit|contract|fuzz'
 
 tsan: packages
 	@sh scripts/install.sh scripts/sanitizer-packages.txt
 	cmake --preset tsan $(CMAKE_ARGS) > /dev/null
 	cmake --build build-tsan --target orrery unit_tests -j $(JOBS)
-	cd build-tsan && TSAN_OPTIONS="halt_on_error=1 second_deadlock_stack=1 external_symbolizer_path=$(SYMBOLIZER) \
-	  suppressions=$(CURDIR)/tests/sanitizers/tsan.supp" $(CTEST) -L 'unit|contract'
+	cd build-tsan && $(CTEST) -L 'unit|contract'
+
+# Unit tests of the modules on the path of a write, where a race or a stray pointer loses documents.
+WRITE_PATH := storage commitlog partition feed
+.PHONY: sanitize-write-path check-format
+sanitize-write-path: packages
+	@sh scripts/install.sh scripts/sanitizer-packages.txt
+	cmake --preset asan $(CMAKE_ARGS) > /dev/null
+	cmake --preset tsan $(CMAKE_ARGS) > /dev/null
+	cmake --build build-asan --target $(WRITE_PATH:%=%_tests) -j $(JOBS)
+	cmake --build build-tsan --target $(WRITE_PATH:%=%_tests) -j $(JOBS)
+	cd build-asan && $(CTEST) -j $(JOBS) -R '$(subst $() $(),|,$(WRITE_PATH:%=^unit.%$$))'
+	cd build-tsan && $(CTEST) -j $(JOBS) -R '$(subst $() $(),|,$(WRITE_PATH:%=^unit.%$$))'
 
 # make bench: every row, a few minutes. make bench ONLY=point-read-cpu runs one.
 bench: packages
@@ -98,12 +114,17 @@ format: packages
 	@sh scripts/install.sh scripts/format-packages.txt
 	git ls-files '*.cc' '*.h' | xargs clang-format-19 -i
 
+check-format: packages
+	@sh scripts/install.sh scripts/format-packages.txt
+	git ls-files '*.cc' '*.h' | xargs -P $(JOBS) -n 40 clang-format-19 --dry-run -Werror
+
+# make tidy: clang-tidy over every source file, and every header compiled alone.
 tidy: packages
 	@sh scripts/install.sh scripts/format-packages.txt
-	cmake --preset release $(CMAKE_ARGS) > /dev/null
-	cmake --build build -j $(JOBS)
-	git ls-files 'src/*.cc' | grep -vE '_(fuzz|test)\.cc' | xargs -P $(JOBS) -n 4 clang-tidy-19 --quiet -p build
-	/usr/bin/python3 tests/layers/check_headers.py . build
+	cmake --preset tidy $(CMAKE_ARGS) > /dev/null
+	cmake --build build-tidy --target orrery_pch -j $(JOBS)
+	git ls-files 'src/*.cc' | grep -vE '_(fuzz|test)\.cc' | xargs -P $(JOBS) -n 4 clang-tidy-19 --quiet -p build-tidy
+	/usr/bin/python3 tests/layers/check_headers.py . build-tidy
 
 packages:
 	@sh scripts/install.sh packages.txt

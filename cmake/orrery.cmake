@@ -21,6 +21,12 @@ find_library(ORRERY_RE2_ARCHIVE NAMES libre2.a REQUIRED)
 set_property(TARGET PkgConfig::re2 PROPERTY INTERFACE_LINK_LIBRARIES ${ORRERY_RE2_ARCHIVE})
 
 option(ORRERY_FUZZ "Build the fuzz targets with libFuzzer" OFF)
+# Most of what a file costs to compile are the templates of its headers: several files together cost
+# little more than one. Switched off for editing (preset debug) and for clang-tidy, which wants single
+# files.
+option(ORRERY_UNITY "Compile several source files as one" ON)
+set(CMAKE_UNITY_BUILD ${ORRERY_UNITY})
+set(CMAKE_UNITY_BUILD_BATCH_SIZE 8)
 
 add_library(orrery_options INTERFACE)
 target_compile_options(orrery_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Werror)
@@ -36,6 +42,12 @@ target_link_libraries(orrery_options INTERFACE
 # once for all modules.
 add_library(orrery_pch OBJECT cmake/pch.cc)
 target_link_libraries(orrery_pch PUBLIC orrery_options)
+# With the times of the headers in it a precompiled header would be another one in every clone, and
+# ccache could give one to a clone that refuses it.
+set(ORRERY_PCH_OPTIONS "SHELL:-Xclang -fno-pch-timestamp")
+# Names of functions and lines for profiles and stack traces of what is shipped; tests need none.
+set(ORRERY_DEBUG_INFO $<$<CONFIG:Release>:-g1>)
+target_compile_options(orrery_pch PRIVATE ${ORRERY_PCH_OPTIONS} ${ORRERY_DEBUG_INFO})
 target_precompile_headers(orrery_pch PRIVATE cmake/pch.h)
 
 # Tests are compiled quickly rather than well, since they are about half of all there is to compile:
@@ -43,8 +55,12 @@ target_precompile_headers(orrery_pch PRIVATE cmake/pch.h)
 set(ORRERY_TEST_OPTIONS $<$<CONFIG:Release>:-O0>)
 add_library(orrery_test_pch OBJECT cmake/test_pch.cc)
 target_link_libraries(orrery_test_pch PUBLIC orrery_options GTest::gmock)
-target_compile_options(orrery_test_pch PRIVATE ${ORRERY_TEST_OPTIONS})
+target_compile_options(orrery_test_pch PRIVATE ${ORRERY_TEST_OPTIONS} ${ORRERY_PCH_OPTIONS})
 target_precompile_headers(orrery_test_pch PRIVATE cmake/test_pch.h)
+
+# Runs a fuzz target over its corpus, without libFuzzer.
+add_library(fuzz_corpus_runner OBJECT tests/fuzz/corpus_runner.cc)
+target_compile_options(fuzz_corpus_runner PRIVATE ${ORRERY_TEST_OPTIONS})
 
 add_custom_target(fuzzers)
 add_custom_target(unit_tests)
@@ -65,6 +81,7 @@ function(orrery_module name)
   if(sources)
     add_library(orrery_${name} STATIC ${sources})
     target_link_libraries(orrery_${name} PUBLIC orrery_options ${deps} ${arg_LIBS})
+    target_compile_options(orrery_${name} PRIVATE ${ORRERY_DEBUG_INFO})
     target_precompile_headers(orrery_${name} REUSE_FROM orrery_pch)
   else()
     add_library(orrery_${name} INTERFACE)
@@ -88,7 +105,7 @@ function(orrery_module name)
       target_link_options(${target} PRIVATE -fsanitize=fuzzer)
     else()
       target_compile_options(${target} PRIVATE ${ORRERY_TEST_OPTIONS})
-      target_sources(${target} PRIVATE ${PROJECT_SOURCE_DIR}/tests/fuzz/corpus_runner.cc)
+      target_link_libraries(${target} PRIVATE fuzz_corpus_runner)
       add_test(NAME fuzz.${target} COMMAND ${target} ${PROJECT_SOURCE_DIR}/tests/fuzz/corpus/${target})
       set_tests_properties(fuzz.${target} PROPERTIES LABELS fuzz TIMEOUT 120)
     endif()

@@ -20,7 +20,7 @@ Result<bool> Context::flag(HeaderName name) const {
 }
 
 ClientId client_of(const Context& context) {
-  const std::uint64_t key = context.access == Access::ReadOnly ? 1 : 2;
+  const std::uint64_t key = context.principal.access == Access::ReadOnly ? 1 : 2;
   return {.client = context.request.peer << 2 | key,
           .connection = reinterpret_cast<std::uintptr_t>(context.request.client)};
 }

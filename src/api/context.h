@@ -9,19 +9,17 @@
 #include <string>
 #include <string_view>
 
+#include "api/authorizer.h"
 #include "api/charge.h"
+#include "api/target.h"
 #include "base/background_pool.h"
 #include "base/result.h"
 #include "base/work_budget.h"
-#include "catalog/resources.h"
 #include "http/message.h"
 #include "protocol/tokens/session_token.h"
 #include "protocol/wire/resource_path.h"
 
 namespace orrery::api {
-
-/// What the key that signed the request may do.
-enum class Access { ReadWrite, ReadOnly };
 
 struct Context {
   Context(http::Request& incoming, std::string activity)
@@ -30,14 +28,15 @@ struct Context {
   http::Request& request;
   std::string activity_id;
   ResourcePath path;
-  Access access = Access::ReadOnly;
+  Principal principal;
   std::string_view api_version;  ///< empty: the newest
   SessionTokenForm token_form = SessionTokenForm::Vector;
 
-  /// Set as soon as they are known, so that an error carries them too: clients take the session
-  /// token from a 404, 409 or 412 as well.
-  std::shared_ptr<const catalog::Container> container;
-  const catalog::Range* range = nullptr;
+  /// Set as soon as it is known, so that an error carries it too: clients take the session token
+  /// from a 404, 409 or 412 as well.
+  Target target;
+  /// When the request came: what it waits for counts from here, also when it begins again.
+  const std::chrono::steady_clock::time_point begun = std::chrono::steady_clock::now();
 
   Charge charge = kRefused;
   std::chrono::milliseconds retry_after{0};  ///< of a refusal; 0: what is usual for the error

@@ -33,7 +33,8 @@ std::string activity_id_of(const http::Request& request) {
 /// Whether somebody was not let in, rather than mistaken: by the key, by the name of the host, or
 /// because there was no room.
 bool leaves_a_trace(const Context& context, const Error& error) {
-  if (error.code() == ErrorCode::Internal || error.code() == ErrorCode::Unavailable) return false;
+  const int status = wire_error(error.code()).status;
+  if (status == 500 || status == 503) return false;
   return !context.request.authorized || error.code() == ErrorCode::Forbidden ||
          error.code() == ErrorCode::TooManyRequests;
 }
@@ -166,21 +167,18 @@ Async<http::Response> Pipeline::respond(Context& context) {
     co_return explorer::redirect_from_root(context);
   }
   ORRERY_CO_TRY(check_key(request, path));
-  context.access = request.admission == kReadWriteKey ? Access::ReadWrite : Access::ReadOnly;
+  context.principal.access =
+      request.admission == kReadWriteKey ? Access::ReadWrite : Access::ReadOnly;
   if (!path) co_return Error(path.error());
   context.path = std::move(*path);
 
-  ORRERY_CO_TRY(const bool read, is_read(context));
-  if (context.access == Access::ReadOnly && !read) {
-    co_return Error(ErrorCode::Forbidden,
-                    "A read-only key signed this request, which writes. Use a read-write key.");
-  }
+  ORRERY_CO_TRY(const Action action, action_of(context));
   context.api_version = context.header(headers::kVersion);
   ORRERY_CO_TRY(check_version(context.api_version));
   context.token_form = session_token_form(context.api_version);
-  auto response = co_await dispatch(services_, context);
+  auto response = co_await dispatch(services_, context, action);
   if (response) {
-    response->repeatable = read;
+    response->repeatable = action == Action::Read;
     add_content_location(*response, context, services_.advertised_endpoint);
   }
   co_return response;

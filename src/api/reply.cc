@@ -89,7 +89,7 @@ http::Response error_response(const Error& error, std::string_view activity_id, 
   }
   if (retry_after_ms == 0) {
     retry_after_ms = error.code() == ErrorCode::TooManyRequests ? kBusyRetryMs
-                     : error.code() == ErrorCode::Unavailable   ? kUnavailableRetryMs
+                     : wire.status == 503                       ? kUnavailableRetryMs
                                                                 : 0;
   }
   if (retry_after_ms != 0) response.add(headers::kRetryAfterMs.text, retry_after_ms);
@@ -108,20 +108,31 @@ http::Response reply(const Context& context, int status, std::string body,
   return response;
 }
 
+namespace {
+
+/// Errors of requests on a container, or on its ranges, carry nothing of it: clients take its path
+/// for that of an item.
+bool is_within_container(const ResourcePath& path) {
+  return path.type != ResourceType::Containers && path.type != ResourceType::Ranges;
+}
+
+}  // namespace
+
 http::Response error_reply(Context& context, const Error& error) {
   const bool failed_write =
       error.code() == ErrorCode::Conflict || error.code() == ErrorCode::PreconditionFailed;
   context.charge = failed_write ? kFailedWrite : kRefused;
   auto response = error_response(error, context.activity_id, context.charge,
                                  static_cast<std::uint64_t>(context.retry_after.count()));
-  if (context.container) {
-    response.add(headers::kAltContentPath.text, context.container->alt_content_path);
+  if (context.target.container && is_within_container(context.path)) {
+    response.add(headers::kAltContentPath.text, context.target.container->alt_content_path);
     // Not on a 404: clients take the path there for that of an item.
     if (response.status != 404 && !context.is_batch) {
-      response.add(headers::kContentPath.text, context.container->rid_text);
+      response.add(headers::kContentPath.text, context.target.container->rid_text);
     }
-    if (context.range != nullptr) {
-      add_range_headers(response, context, *context.range, context.range->partition->head());
+    if (context.target.range != nullptr) {
+      add_range_headers(response, context, *context.target.range,
+                        context.target.range->partition->head());
     }
   }
   return response;
@@ -149,8 +160,8 @@ void add_content_location(http::Response& response, const Context& context,
 void add_range_headers(http::Response& response, const Context& context,
                        const catalog::Range& range, Lsn lsn) {
   std::string token;
-  append_session_entry(token, context.token_form, context.container->session_version, range.id,
-                       lsn);
+  append_session_entry(token, context.token_form, context.target.container->session_version,
+                       range.id, lsn);
   response.add(headers::kSessionToken.text, token);
   response.add(headers::kPartitionKeyRangeId.text, range.id.value);
   response.add(headers::kLsn.text, lsn.value);
@@ -175,8 +186,8 @@ void add_head_headers(http::Response& response, const Context& context,
   std::string token;
   for (const auto& [range, head] : heads) {
     if (!token.empty()) token.push_back(',');
-    append_session_entry(token, context.token_form, context.container->session_version, range->id,
-                         head);
+    append_session_entry(token, context.token_form, context.target.container->session_version,
+                         range->id, head);
   }
   response.add(headers::kSessionToken.text, token);
   response.add(headers::kSchemaVersion.text, kSchemaVersion);
@@ -246,7 +257,7 @@ Result<> check_session(const Context& context, const catalog::Range& range) {
     // That of another container, which newer Python clients send after writes with minimal answers,
     // or of this one in another life of the store says nothing about it.
     const bool ours = entry.version == kSessionVersionUnknown ||
-                      entry.version == context.container->session_version;
+                      entry.version == context.target.container->session_version;
     if (concerns && ours && entry.lsn > range.partition->head()) {
       return Error(ErrorCode::SessionNotAvailable,
                    fmt::format("The read session is not available for the input session token: it "

@@ -1,12 +1,14 @@
 #include "api/router.h"
 
 #include <optional>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "api/feed/change_feed.h"
 #include "api/handlers.h"
 #include "api/query/query_request.h"
+#include "api/target.h"
 #include "protocol/wire/headers.h"
 
 namespace orrery::api {
@@ -49,114 +51,147 @@ bool is_query_content(std::string_view content_type) {
   return is_media_type(content_type, kQueryContent) || is_media_type(content_type, kSqlContent);
 }
 
-Result<http::Response> get_list(Services& services, Context& context) {
+using Handler = Async<http::Response> (*)(Services& services, Context& context);
+
+/// A handler that never waits, as one that may.
+template <Result<http::Response> (*handle)(Services&, Context&)>
+Async<http::Response> at_once(Services& services, Context& context) {
+  co_return handle(services, context);
+}
+
+/// Lists, and queries over what they list.
+Result<Handler> list_handler(const Context& context) {
   switch (context.path.type) {
     case ResourceType::Databases:
-      return databases::list(services, context);
+      return at_once<databases::list>;
     case ResourceType::Containers:
-      return containers::list(services, context);
+      return at_once<containers::list>;
     case ResourceType::Ranges:
-      return ranges::list(services, context);
+      return at_once<ranges::list>;
     case ResourceType::Conflicts:
-      return conflicts::list(services, context);
+      return at_once<conflicts::list>;
     case ResourceType::EncryptionKeys:
-      return encryption_keys::list(services, context);
+      return at_once<encryption_keys::list>;
     case ResourceType::Offers:
-      return offers::list(services, context);
+      return at_once<offers::list>;
     default:
       return wrong_verb(context);
   }
 }
 
-Async<http::Response> post_to_list(Services& services, Context& context) {
-  ORRERY_CO_TRY(const auto kind, post_kind(context));
-  const auto type = context.path.type;
-  if (kind == PostKind::Batch) {
-    if (type == ResourceType::Documents) co_return co_await documents::batch(services, context);
-    co_return wrong_verb(context);
-  }
-  if (kind == PostKind::QueryPlan) {
-    if (type == ResourceType::Documents || type == ResourceType::Conflicts)
-      co_return co_await documents::query_plan(services, context);
-    co_return wrong_verb(context);
-  }
-  if (kind == PostKind::Query) {
-    // Not silently a query of what is, where one of what changes was asked for.
-    if (!context.header(headers::kAIm).empty()) {
-      co_return not_implemented("Queries of the change feed (use x-orrery-feed-filter) are");
-    }
-    if (type == ResourceType::Documents) co_return co_await documents::query(services, context);
-    co_return get_list(services, context);
-  }
-  switch (type) {
+Result<Handler> create_handler(const Context& context) {
+  switch (context.path.type) {
     case ResourceType::Databases:
-      co_return co_await databases::create(services, context);
+      return databases::create;
     case ResourceType::Containers:
-      co_return co_await containers::create(services, context);
+      return containers::create;
     case ResourceType::EncryptionKeys:
-      co_return co_await encryption_keys::create(services, context);
+      return encryption_keys::create;
     case ResourceType::Documents:
-      co_return co_await documents::create(services, context);
+      return documents::create;
     default:
-      co_return wrong_verb(context);
+      return wrong_verb(context);
   }
 }
 
-Async<http::Response> dispatch_list(Services& services, Context& context) {
+Result<Handler> post_handler(const Context& context) {
+  ORRERY_TRY(const auto kind, post_kind(context));
+  const bool is_documents = context.path.type == ResourceType::Documents;
+  switch (kind) {
+    case PostKind::Batch:
+      if (is_documents) return documents::batch;
+      return wrong_verb(context);
+    case PostKind::QueryPlan:
+      if (is_documents || context.path.type == ResourceType::Conflicts) {
+        return documents::query_plan;
+      }
+      return wrong_verb(context);
+    case PostKind::Query:
+      // Not silently a query of what is, where one of what changes was asked for.
+      if (!context.header(headers::kAIm).empty()) {
+        return not_implemented("Queries of the change feed (use x-orrery-feed-filter) are");
+      }
+      if (is_documents) return documents::query;
+      return list_handler(context);
+    case PostKind::Create:
+      return create_handler(context);
+  }
+  std::unreachable();
+}
+
+Result<Handler> handler_of_list(const Context& context) {
   const auto method = context.request.method;
-  if (method == "POST") co_return co_await post_to_list(services, context);
-  if (method != "GET") co_return wrong_verb(context);
-  if (context.path.type == ResourceType::Documents) {
-    co_return co_await documents::read_feed(services, context);
-  }
-  co_return get_list(services, context);
+  if (method == "POST") return post_handler(context);
+  if (method != "GET") return wrong_verb(context);
+  if (context.path.type != ResourceType::Documents) return list_handler(context);
+  return context.header(headers::kAIm).empty() ? documents::read_feed : change_feed;
 }
 
-Async<http::Response> dispatch_member(Services& services, Context& context) {
+Result<Handler> handler_of_member(const Context& context) {
   const auto method = context.request.method;
   switch (context.path.type) {
     case ResourceType::Databases:
-      if (method == "GET") co_return databases::read(services, context);
-      if (method == "DELETE") co_return co_await databases::remove(services, context);
+      if (method == "GET") return at_once<databases::read>;
+      if (method == "DELETE") return databases::remove;
       break;
     case ResourceType::Containers:
-      if (method == "GET") co_return containers::read(services, context);
-      if (method == "PUT") co_return co_await containers::replace(services, context);
-      if (method == "DELETE") co_return co_await containers::remove(services, context);
+      if (method == "GET") return at_once<containers::read>;
+      if (method == "PUT") return containers::replace;
+      if (method == "DELETE") return containers::remove;
       break;
     case ResourceType::Documents:
-      if (method == "GET") co_return co_await documents::read(services, context);
-      if (method == "PUT") co_return co_await documents::replace(services, context);
-      if (method == "DELETE") co_return co_await documents::remove(services, context);
-      if (method == "PATCH") co_return co_await documents::patch(services, context);
+      if (method == "GET") return documents::read;
+      if (method == "PUT") return documents::replace;
+      if (method == "DELETE") return documents::remove;
+      if (method == "PATCH") return documents::patch;
       break;
     case ResourceType::Ranges:
-      if (method == "GET") co_return ranges::read(services, context);
+      if (method == "GET") return at_once<ranges::read>;
       break;
     case ResourceType::Conflicts:
-      if (method == "GET" || method == "DELETE") co_return conflicts::find(services, context);
+      if (method == "GET" || method == "DELETE") return at_once<conflicts::find>;
       break;
     case ResourceType::EncryptionKeys:
-      if (method == "GET") co_return encryption_keys::read(services, context);
-      if (method == "PUT") co_return co_await encryption_keys::replace(services, context);
+      if (method == "GET") return at_once<encryption_keys::read>;
+      if (method == "PUT") return encryption_keys::replace;
       break;
     case ResourceType::Offers:
-      if (method == "GET") co_return offers::read(services, context);
-      if (method == "PUT") co_return co_await offers::replace(services, context);
+      if (method == "GET") return at_once<offers::read>;
+      if (method == "PUT") return offers::replace;
       break;
     case ResourceType::Split:
-      if (method == "POST") co_return co_await topology::split(services, context);
+      if (method == "POST") return topology::split;
       break;
     case ResourceType::Merge:
-      if (method == "POST") co_return co_await topology::merge(services, context);
+      if (method == "POST") return topology::merge;
       break;
     case ResourceType::PartitionKeyDelete:
-      if (method == "POST") co_return co_await documents::remove_all_of_key(services, context);
+      if (method == "POST") return documents::remove_all_of_key;
       break;
     default:
       break;
   }
-  co_return wrong_verb(context);
+  return wrong_verb(context);
+}
+
+Result<Handler> handler_of(const Context& context) {
+  const auto method = context.request.method;
+  const ResourcePath& path = context.path;
+  if (method == "HEAD" && path.is_feed && path.type == ResourceType::Documents &&
+      !context.header(headers::kAIm).empty()) {
+    return change_feed_lag;
+  }
+  if (method == "HEAD" || method == "OPTIONS") return wrong_verb(context);
+  if (path.type == ResourceType::Account) {
+    if (method != "GET") return wrong_verb(context);
+    return at_once<read_account>;
+  }
+  if (path.type == ResourceType::Addresses) {
+    return Error(ErrorCode::NotFound,
+                 "Direct mode is not supported: connect with ConnectionMode.Gateway.");
+  }
+  if (const auto feature = missing_feature(path.type)) return not_implemented(*feature);
+  return path.is_feed ? handler_of_list(context) : handler_of_member(context);
 }
 
 }  // namespace
@@ -174,56 +209,28 @@ Result<PostKind> post_kind(const Context& context) {
   return PostKind::Create;
 }
 
-Result<bool> is_read(const Context& context) {
+Result<Action> action_of(const Context& context) {
   const auto method = context.request.method;
-  if (method == "GET" || method == "HEAD" || method == "OPTIONS") return true;
-  if (method != "POST" || !context.path.is_feed) return false;
+  if (method == "GET" || method == "HEAD" || method == "OPTIONS") return Action::Read;
+  if (method != "POST" || !context.path.is_feed) return Action::Write;
   ORRERY_TRY(const auto kind, post_kind(context));
-  return kind == PostKind::Query || kind == PostKind::QueryPlan;
+  return kind == PostKind::Query || kind == PostKind::QueryPlan ? Action::Read : Action::Write;
 }
 
-namespace {
-
-Async<http::Response> dispatch_once(Services& services, Context& context) {
-  const auto method = context.request.method;
-  if (method == "HEAD" && context.path.is_feed && context.path.type == ResourceType::Documents &&
-      !context.header(headers::kAIm).empty()) {
-    co_return co_await change_feed_lag(services, context);
-  }
-  if (method == "HEAD" || method == "OPTIONS") co_return wrong_verb(context);
-  const auto type = context.path.type;
-  if (type == ResourceType::Account) {
-    if (method != "GET") co_return wrong_verb(context);
-    co_return read_account(services, context);
-  }
-  if (type == ResourceType::Addresses) {
-    co_return Error(ErrorCode::NotFound,
-                    "Direct mode is not supported: connect with ConnectionMode.Gateway.");
-  }
-  if (const auto feature = missing_feature(type)) co_return not_implemented(*feature);
-  if (context.path.is_feed) co_return co_await dispatch_list(services, context);
-  co_return co_await dispatch_member(services, context);
-}
-
-/// Whether the container that the request has looked up is not what there is now.
-bool is_outdated(const Services& services, const Context& context) {
-  return context.container &&
-         services.catalog.container(context.container->rid) != context.container;
-}
-
-}  // namespace
-
-Async<http::Response> dispatch(Services& services, Context& context) {
-  constexpr int kAttemptsMax = 10;
+Async<http::Response> dispatch(Services& services, Context& context, Action action) {
+  const auto handler = handler_of(context);
   for (int attempt = 1;; ++attempt) {
-    auto response = co_await dispatch_once(services, context);
+    const auto resolved = handler ? resolve(services, context) : Result<>();
+    // First of all: who may not do this is not told either what there is.
+    ORRERY_CO_TRY(authorize(context.principal, action, context.target));
+    if (!handler) co_return Error(handler.error());
+    ORRERY_CO_TRY(resolved);
+    auto response = co_await (*handler)(services, context);
     // A range was split or merged under the request: nothing was written, and it begins again with
     // the ranges that there are now. One that named its range hears that it is gone.
     const bool again = !response && response.error().code() == ErrorCode::RangeGone &&
-                       attempt < kAttemptsMax && is_outdated(services, context);
+                       attempt < kRangeGoneAttemptsMax && is_outdated(services, context.target);
     if (!again) co_return response;
-    context.container = nullptr;
-    context.range = nullptr;
     context.charge = kRefused;
   }
 }

@@ -1,6 +1,7 @@
-// Which handler a request belongs to.
+// The way of a request to its handler: resolve its target, authorise, handle.
 #pragma once
 
+#include "api/authorizer.h"
 #include "api/context.h"
 #include "api/services.h"
 #include "base/async.h"
@@ -13,12 +14,13 @@ namespace orrery::api {
 enum class PostKind { Batch, QueryPlan, Query, Create };
 Result<PostKind> post_kind(const Context& context);
 
-/// Whether a read-only key may do this: reads, queries and query plans.
-Result<bool> is_read(const Context& context);
+/// BadRequest where the headers that decide it are malformed.
+Result<Action> action_of(const Context& context);
 
-/// Calls the handler of an authenticated request. NotImplemented, naming the feature, for routes of
+/// Answers an authenticated request, again with the ranges that there are now where they were split
+/// or merged under it. Forbidden as authorize(); NotImplemented, naming the feature, for routes of
 /// the service that this server does not have; MethodNotAllowed for a verb that the route does not
-/// have.
-Async<http::Response> dispatch(Services& services, Context& context);
+/// have; as resolve() when the target does not exist; else as the handler says.
+Async<http::Response> dispatch(Services& services, Context& context, Action action);
 
 }  // namespace orrery::api

@@ -30,7 +30,7 @@ namespace orrery::api {
 struct Services {
   catalog::Catalog& catalog;
   maintenance::RangeChanges& range_changes;
-  storage::Store& store;
+  executor::Environment queries;       ///< what queries over documents run on
   boost::asio::thread_pool& blocking;  ///< where what may block runs
   BackgroundPool& scans;  ///< where pages of feeds are read, which gives way to writers
   boost::asio::thread_pool& topology;  ///< where ranges are split and merged, which takes long
@@ -52,8 +52,6 @@ struct Services {
   maintenance::IndexBuilder* index_builder = nullptr;
   /// Says which are worth it. Null: nobody does.
   index::Advisor* index_advisor = nullptr;
-  /// Store, clock and helpers of queries over documents.
-  executor::Environment queries{store, clock};
   /// Clients are to merge the answers of ranges by themselves, as the service makes them: queries
   /// over several ranges that are more than a filter are refused with their plan, unless the
   /// request asks for the whole answer.

@@ -36,7 +36,7 @@ class TestRequest {
   Context context() { return Context(request_, "activity"); }
   Context context(std::shared_ptr<const catalog::Container> container) {
     Context made(request_, "activity");
-    made.container = std::move(container);
+    made.target.container = std::move(container);
     return made;
   }
 

@@ -25,7 +25,7 @@ class TestServices {
   TestServices() {
     services_.reset(new Services{*catalog_,
                                  range_changes_,
-                                 home.store(),
+                                 {.store = home.store(), .clock = home.clock()},
                                  blocking_,
                                  scans_,
                                  blocking_,

@@ -1,5 +1,5 @@
 // Error: what went wrong, as a condition. Which status and sub-status a condition has on the wire
-// is one table in protocol/wire_error.cc.
+// is one table in protocol/wire/wire_error.cc.
 #pragma once
 
 #include <chrono>
@@ -34,6 +34,11 @@ enum class ErrorCode {
   Internal,              ///< a fault of ours
   NotImplemented,        ///< a part of the service that this server does not have
   Unavailable,           ///< disk full, I/O error, starting or stopping; try again
+  OutcomeUnknown,        ///< the disk failed during a write, which may prove to be committed
+  ClientGone,            ///< nobody waits for the answer any more
+  // These two never leave the server: the caller does the work again where it may take longer.
+  NotInMemory,       ///< the value would have to be read from the disk
+  ReadLimitReached,  ///< more documents or index entries than the caller may look at
 };
 
 class Error {
@@ -49,5 +54,10 @@ class Error {
   ErrorCode code_;
   std::string message_;
 };
+
+/// A BadRequest. The message says what to mend.
+inline Error bad_request(std::string message) {
+  return Error(ErrorCode::BadRequest, std::move(message));
+}
 
 }  // namespace orrery

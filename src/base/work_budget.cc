@@ -84,7 +84,7 @@ bool WorkBudget::stop_with(Stop stop) {
 
 Error interruption(const WorkBudget& work) {
   if (work.stop() == WorkBudget::Stop::Cancelled) {
-    return Error(ErrorCode::Unavailable, "The client has gone: its request was given up.");
+    return Error(ErrorCode::ClientGone, "The client has gone: its request was given up.");
   }
   const bool is_item = work.stop() == WorkBudget::Stop::ItemTime;
   const auto time_max = is_item ? work.limits().item_time_max : work.limits().total_time_max;

@@ -113,7 +113,7 @@ TEST(WorkBudgetTest, EndsWhenNobodyWaitsAnyMore) {
   *gone = true;
   EXPECT_FALSE(budget.look());
   EXPECT_EQ(budget.stop(), Stop::Cancelled);
-  EXPECT_EQ(interruption(budget).code(), ErrorCode::Unavailable);
+  EXPECT_EQ(interruption(budget).code(), ErrorCode::ClientGone);
 }
 
 }  // namespace

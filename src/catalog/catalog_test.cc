@@ -16,6 +16,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "catalog/test_catalog.h"
 #include "partition/test_audit.h"
 #include "partition/test_environment.h"
 #include "storage/keys.h"
@@ -31,15 +32,6 @@ using testing::IsEmpty;
 using testing::SizeIs;
 
 using Fault = partition::FaultyCommitLog::Fault;
-
-ContainerDefinition definition(const std::string& id, const std::string& members = "") {
-  return ContainerDefinition::create(
-             Json::parse(R"({"id":")" + id +
-                         R"(","partitionKey":{"paths":["/pk"],"kind":"Hash","version":2})" +
-                         members + "}"),
-             "2020-07-15")
-      .value();
-}
 
 Throughput manual(std::int64_t units) {
   Throughput throughput;
@@ -106,7 +98,7 @@ class CatalogTest : public testing::Test {
   }
   ContainerPtr make_container(const DatabasePtr& database, const std::string& id,
                               const std::optional<Throughput>& throughput = {}) {
-    auto made = catalog->create_container(database->rid, definition(id), throughput);
+    auto made = catalog->create_container(database->rid, test_definition(id), throughput);
     EXPECT_TRUE(made) << made.error().message();
     return made ? *made : nullptr;
   }
@@ -285,10 +277,10 @@ TEST_F(CatalogTest, TheSameNameInTwoDatabasesIsTwoContainers) {
 TEST_F(CatalogTest, AContainersIdIsTakenOnlyOnceAndItsDatabaseMustExist) {
   const auto database = make_database("d");
   const auto container = make_container(database, "c");
-  EXPECT_EQ(catalog->create_container(database->rid, definition("c"), {}).error().code(),
+  EXPECT_EQ(catalog->create_container(database->rid, test_definition("c"), {}).error().code(),
             ErrorCode::Conflict);
   ASSERT_TRUE(catalog->delete_database(database->rid, ""));
-  EXPECT_EQ(catalog->create_container(database->rid, definition("c"), {}).error().code(),
+  EXPECT_EQ(catalog->create_container(database->rid, test_definition("c"), {}).error().code(),
             ErrorCode::OwnerNotFound);
   EXPECT_EQ(catalog->delete_container(container->rid, "").error().code(), ErrorCode::NotFound);
 }
@@ -517,8 +509,9 @@ TEST_F(CatalogTest, ThroughputIsSharedByALimitedNumberOfContainersWhereThatIsAsk
   const auto database = make_database("d", manual(1000));
   for (int i = 0; i < 5; ++i) make_container(database, "shared" + std::to_string(i));
   make_container(database, "own", manual(400));
-  EXPECT_EQ(catalog->create_container(database->rid, definition("one more"), {}).error().code(),
-            ErrorCode::SharedThroughputFull);
+  EXPECT_EQ(
+      catalog->create_container(database->rid, test_definition("one more"), {}).error().code(),
+      ErrorCode::SharedThroughputFull);
   ASSERT_TRUE(catalog->delete_container(catalog->container("d", "shared3")->rid, ""));
   make_container(database, "one more");
 }
@@ -701,7 +694,8 @@ class CatalogFaultTest : public CatalogTest, public testing::WithParamInterface<
     if (name == "CreateDatabase") return outcome(catalog->create_database("new", manual(400)));
     if (name == "DeleteDatabase") return catalog->delete_database(database->rid, "");
     if (name == "CreateContainer") {
-      return outcome(catalog->create_container(database->rid, definition("new"), manual(24'000)));
+      return outcome(
+          catalog->create_container(database->rid, test_definition("new"), manual(24'000)));
     }
     if (name == "DeleteContainer") return catalog->delete_container(container->rid, "");
     if (name == "ReplaceOffer") {
@@ -721,7 +715,7 @@ TEST_P(CatalogFaultTest, MemoryAndDiskAgreeAfterRecovery) {
   home.log().fail_next(GetParam().fault);
   const auto outcome = change();
   ASSERT_FALSE(outcome);
-  EXPECT_EQ(outcome.error().code(), ErrorCode::Unavailable);
+  EXPECT_EQ(outcome.error().code(), ErrorCode::OutcomeUnknown);
   ASSERT_TRUE(home.recovered());
 
   const std::string after = describe();
@@ -837,7 +831,7 @@ TEST_F(CatalogInterruptionTest, AContainerPreparedBeforeRecoveryIsNotMadeInAData
   home.log().fail_next(Fault::AfterWriting, /*recoverable=*/false);
   ASSERT_FALSE(catalog->delete_database(database->rid, ""));
   clock.interrupt_once([this] { recover(); });
-  const auto made = catalog->create_container(database->rid, definition("c"), {});
+  const auto made = catalog->create_container(database->rid, test_definition("c"), {});
   EXPECT_FALSE(made);
   EXPECT_EQ(catalog->database("d"), nullptr);
   EXPECT_EQ(catalog->container("d", "c"), nullptr);
@@ -873,7 +867,7 @@ TEST(CatalogRaceTest, ANewContainerHasOneWriterAlsoWhenTheDiskFailsRightAfterIts
       }
     });
     home.log().fail_next(Fault::BeforeWriting, /*recoverable=*/true, /*spared=*/1);
-    const auto made = catalog->create_container(database->rid, definition(id), {});
+    const auto made = catalog->create_container(database->rid, test_definition(id), {});
     EXPECT_TRUE(home.recovered());
     stop = true;
     others.join();
@@ -909,7 +903,7 @@ TEST_P(CatalogStormTest, ChangesOfManyThreadsUnderFaultsLeaveMemoryAndDiskAgreei
           case 1:
           case 2:
             if (database) {
-              (void)catalog->create_container(database->rid, definition(name("c", 3)), {});
+              (void)catalog->create_container(database->rid, test_definition(name("c", 3)), {});
             }
             break;
           case 3:

@@ -23,8 +23,8 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-const Rid kDatabase = Rid::database({0, 0, 0, 5});
-const Rid kContainer = Rid::container({0, 0, 0, 5}, {0x80, 0, 0, 9});
+const Rid kLostDatabase = Rid::database({0, 0, 0, 5});
+const Rid kLostContainer = Rid::container({0, 0, 0, 5}, {0x80, 0, 0, 9});
 
 /// A store with the container shop/orders: range 0 is partition 11 with head 681, range 3 is
 /// partition 12 with head 40.
@@ -38,13 +38,13 @@ class LossReportTest : public testing::Test {
             "2020-07-15")
             .value();
     const Epk boundary = Epk::from_hex("40").value();
-    StoredContainer container{kContainer, definition, Lsn{8}, 0, 1, {}, RangeId{4}};
+    StoredContainer container{kLostContainer, definition, Lsn{8}, 0, 1, {}, RangeId{4}};
     container.ranges.push_back({RangeId{0}, PartitionNumber{11}, {Epk::min(), boundary}, {}, 1, 0});
     container.ranges.push_back({RangeId{3}, PartitionNumber{12}, {boundary, Epk::max()}, {}, 1, 0});
     Batch batch;
-    batch.put(Family::Catalog, database_key(kDatabase),
-              make_value(Database{kDatabase, "shop", Lsn{7}, 0}));
-    batch.put(Family::Catalog, container_key(kContainer), make_value(container));
+    batch.put(Family::Catalog, database_key(kLostDatabase),
+              make_value(Database{kLostDatabase, "shop", Lsn{7}, 0}));
+    batch.put(Family::Catalog, container_key(kLostContainer), make_value(container));
     put_head(batch, PartitionNumber{11}, Lsn{681});
     put_head(batch, PartitionNumber{12}, Lsn{40});
     commit(batch);
@@ -103,7 +103,7 @@ TEST_F(LossReportTest, APartitionWithoutAContainerIsNotARange) {
 
 TEST_F(LossReportTest, ACatalogThatCannotBeReadIsAnError) {
   Batch batch;
-  batch.put(Family::Catalog, container_key(kContainer), "\x01{}");
+  batch.put(Family::Catalog, container_key(kLostContainer), "\x01{}");
   commit(batch);
   storage::Loss loss;
   loss.damage = "a damaged log";

@@ -1,4 +1,5 @@
 #include "catalog/retention.h"
+#include "catalog/test_catalog.h"
 
 #include <cstdint>
 #include <string>
@@ -10,24 +11,16 @@ namespace {
 
 using storage::RetentionSettings;
 
-ContainerDefinition definition(const std::string& id, const std::string& members = {}) {
-  return ContainerDefinition::create(
-             Json::parse(R"({"id":")" + id + R"(","partitionKey":{"paths":["/pk"],"kind":"Hash"})" +
-                         members + "}"),
-             {})
-      .value();
-}
-
 TEST(RetentionTest, FollowsFromTheDefinition) {
-  EXPECT_EQ(retention_of(definition("c")), RetentionSettings{});
-  EXPECT_FALSE(needs_upkeep(definition("c")));
-  EXPECT_EQ(retention_of(definition("c", R"(,"defaultTtl":-1)")),
+  EXPECT_EQ(retention_of(test_definition("c")), RetentionSettings{});
+  EXPECT_FALSE(needs_upkeep(test_definition("c")));
+  EXPECT_EQ(retention_of(test_definition("c", R"(,"defaultTtl":-1)")),
             (RetentionSettings{{}, {}, RetentionSettings::Expiry::Building}));
-  EXPECT_EQ(retention_of(definition(
+  EXPECT_EQ(retention_of(test_definition(
                 "c", R"(,"changeFeedPolicy":{"retentionDuration":1,"previousImage":"delete"})")),
             (RetentionSettings{
                 RetentionSettings::History::All, RetentionSettings::PreviousImage::Delete, {}}));
-  EXPECT_EQ(retention_of(definition(
+  EXPECT_EQ(retention_of(test_definition(
                 "c", R"(,"changeFeedPolicy":{"tombstoneDuration":1,"previousImage":"all"})")),
             (RetentionSettings{RetentionSettings::History::Tombstones, {}, {}}));
   EXPECT_TRUE(retains_as_asked({{}, {}, RetentionSettings::Expiry::Complete},

@@ -12,6 +12,22 @@
 
 namespace orrery::catalog {
 
+/// A container with the key /pk. `members` (JSON) follow, each with a comma before it.
+inline ContainerDefinition test_definition(const std::string& id, const std::string& members = {}) {
+  return ContainerDefinition::create(
+             Json::parse(R"({"id":")" + id +
+                         R"(","partitionKey":{"paths":["/pk"],"kind":"Hash","version":2})" +
+                         members + "}"),
+             "2020-07-15")
+      .value();
+}
+
+inline Throughput manual(std::int64_t units) {
+  Throughput throughput;
+  throughput.manual = units;
+  return throughput;
+}
+
 /// A catalog with the database `d`. Tests release the containers that they hold before it ends.
 class TestCatalog {
  public:

@@ -40,7 +40,7 @@ constexpr std::chrono::milliseconds kTick{50};
 constexpr std::chrono::milliseconds kRefreshInterval{1'000};
 constexpr std::chrono::milliseconds kRefreshIntervalMin{100};
 
-struct Options {
+struct CopyArguments {
   ConnectionOptions from;
   ConnectionOptions to;
   std::string source;
@@ -118,7 +118,7 @@ bool create_container(const client::CosmosClient& client, const std::string& nam
          201;
 }
 
-Sides open_sides(const Options& options) {
+Sides open_sides(const CopyArguments& options) {
   client::CosmosClient from = open_client(options.from);
   const bool elsewhere = !options.to.endpoint.empty() || !options.to.connection_string.empty();
   client::CosmosClient to = elsewhere ? open_client(options.to) : from;
@@ -144,7 +144,7 @@ Sides open_sides(const Options& options) {
   return sides;
 }
 
-sinks::CopyEnds ends_of(const Options& options, const Sides& sides) {
+sinks::CopyEnds ends_of(const CopyArguments& options, const Sides& sides) {
   return {sides.from.endpoint(), options.source,      sides.source_properties.rid,
           sides.to.endpoint(),   options.destination, sides.destination_properties.rid};
 }
@@ -159,7 +159,7 @@ struct LeaseHome {
   std::string host;
 };
 
-LeaseHome open_state(const Options& options, const Sides& sides, const std::string& group,
+LeaseHome open_state(const CopyArguments& options, const Sides& sides, const std::string& group,
                      const std::string& generation) {
   const fs::path path =
       options.state.empty() ? state_home() / "copy" / group : fs::path(options.state);
@@ -174,7 +174,7 @@ LeaseHome open_state(const Options& options, const Sides& sides, const std::stri
   return home;
 }
 
-LeaseHome open_leases(const Options& options, const Sides& sides, const std::string& group) {
+LeaseHome open_leases(const CopyArguments& options, const Sides& sides, const std::string& group) {
   const std::string generation = sinks::destination_generation(ends_of(options, sides));
   if (options.leases.empty()) return open_state(options, sides, group, generation);
   if (options.leases == options.destination ||
@@ -215,7 +215,7 @@ struct Ending {
 };
 
 /// Shows progress until the copy is caught up, interrupted, or can't go on.
-Ending watch(CopyJob& job, const Options& options, const sinks::CopyTarget& target,
+Ending watch(CopyJob& job, const CopyArguments& options, const sinks::CopyTarget& target,
              const std::stop_token& stop, Teller& teller) {
   using Clock = ProgressLine::Clock;
   ProgressLine progress(stderr, fmt::format("{} to {}", options.source, options.destination));
@@ -245,8 +245,9 @@ Ending watch(CopyJob& job, const Options& options, const sinks::CopyTarget& targ
   return ending;
 }
 
-int check_and_finish(const Options& options, const Sides& sides, const sinks::CopyTarget& target,
-                     const CopyJob& job, const std::stop_token& stop) {
+int check_and_finish(const CopyArguments& options, const Sides& sides,
+                     const sinks::CopyTarget& target, const CopyJob& job,
+                     const std::stop_token& stop) {
   if (options.verify) {
     const auto report = sinks::compare(sides.source, target, stop);
     for (const std::string& line : report.lines) fmt::print("{}\n", line);
@@ -272,7 +273,7 @@ int check_and_finish(const Options& options, const Sides& sides, const sinks::Co
   return 0;
 }
 
-int run_copy(const Options& options, const std::stop_token& stop) {
+int run_copy(const CopyArguments& options, const std::stop_token& stop) {
   const auto begun = std::chrono::steady_clock::now();
   const Sides sides = open_sides(options);
   const std::string group =
@@ -316,7 +317,7 @@ int run_copy(const Options& options, const std::stop_token& stop) {
   return check_and_finish(options, sides, target, job, stop);
 }
 
-int run(const Options& options) {
+int run(const CopyArguments& options) {
   diagnostics::set_level(diagnostics::Level::Off);
   const StopSignals signals;  // Before there are threads.
   try {
@@ -367,7 +368,7 @@ std::string check_group(const std::string& group) {
 }  // namespace
 
 void add_copy(CLI::App& app, int& exit_code) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<CopyArguments>();
   auto* command = app.add_subcommand(
       "copy",
       "Copy a container into another, each change exactly once; goes on where it was ended");

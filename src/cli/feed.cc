@@ -19,7 +19,7 @@
 namespace orrery::cli {
 namespace {
 
-struct Options {
+struct FeedOptions {
   ConnectionOptions connection;
   std::string container;
   FeedChoice feed;
@@ -28,7 +28,7 @@ struct Options {
   bool no_follow = false;
 };
 
-void add_scope_options(CLI::App& command, Options& options) {
+void add_scope_options(CLI::App& command, FeedOptions& options) {
   command.add_option("container", options.container, "DATABASE/CONTAINER")->required();
   auto* range =
       command.add_option("--range", options.feed.range, "Only one partition key range, by its id");
@@ -44,14 +44,14 @@ void add_scope_options(CLI::App& command, Options& options) {
 }
 
 /// Completes the options. BadRequest when they make no sense; nothing is sent yet.
-Result<std::unique_ptr<Connection>> prepare(Options& options) {
+Result<std::unique_ptr<Connection>> prepare(FeedOptions& options) {
   ORRERY_TRY(options.feed.link, client::container_link(options.container));
   auto& key = options.feed.key;
   if (!key.empty() && !key.starts_with('[')) key = "[" + key + "]";
   return Connection::open(options.connection);
 }
 
-Result<> tail(Options& options, Connection& connection) {
+Result<> tail(FeedOptions& options, Connection& connection) {
   const bool coloured = ::isatty(STDOUT_FILENO) == 1 && std::getenv("NO_COLOR") == nullptr;
   FeedPrinter printer(stdout, FeedPrinter::style_of(options.output), coloured,
                       options.feed.all_versions);
@@ -76,7 +76,7 @@ Result<> tail(Options& options, Connection& connection) {
                          [](const std::string& news) { fmt::print(stderr, "orrery: {}\n", news); });
 }
 
-Result<> show_lag(Options& options, Connection& connection) {
+Result<> show_lag(FeedOptions& options, Connection& connection) {
   FeedFollower follower(connection, options.feed);
   ORRERY_TRY(const auto lag, follower.lag());
   fmt::print("pending changes  {}\npending bytes    {}\npending LSNs     {}\n", lag.items,
@@ -91,7 +91,7 @@ Result<> show_lag(Options& options, Connection& connection) {
   return {};
 }
 
-int run(Options& options, Result<> (*act)(Options&, Connection&)) {
+int run(FeedOptions& options, Result<> (*act)(FeedOptions&, Connection&)) {
   const auto connection = prepare(options);
   if (!connection) return complain_of_usage(connection.error());
   const auto outcome = act(options, **connection);
@@ -104,7 +104,7 @@ void add_feed(CLI::App& app, int& exit_code) {
   auto* feed = app.add_subcommand("feed", "Watch the change feed of a container");
   feed->require_subcommand(1);
 
-  auto tail_options = std::make_shared<Options>();
+  auto tail_options = std::make_shared<FeedOptions>();
   auto* tail_command = feed->add_subcommand(
       "tail",
       "Print changes as they happen, until interrupted; goes on by itself after a dropped "
@@ -128,7 +128,7 @@ void add_feed(CLI::App& app, int& exit_code) {
   add_connection_options(*tail_command, tail_options->connection);
   tail_command->callback([tail_options, &exit_code] { exit_code = run(*tail_options, tail); });
 
-  auto lag_options = std::make_shared<Options>();
+  auto lag_options = std::make_shared<FeedOptions>();
   auto* lag_command = feed->add_subcommand("lag", "Tell how far a reader with that etag is behind");
   add_scope_options(*lag_command, *lag_options);
   lag_command->add_option("--etag", lag_options->feed.from, "The reader's position")->required();

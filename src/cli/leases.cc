@@ -35,7 +35,7 @@ constexpr int kSomethingWrong = 1;
 /// Of doctor: not even a look was possible.
 constexpr int kNoDiagnosis = 3;
 
-struct Options {
+struct LeasesOptions {
   ConnectionOptions connection;
   LeasePlace place;
   std::string container;
@@ -46,7 +46,7 @@ struct Options {
   std::string host;
 };
 
-LeaseGroup open_group(const Options& options) {
+LeaseGroup open_group(const LeasesOptions& options) {
   const client::CosmosClient client = open_client(options.connection);
   const client::Container monitored = open_container(client, options.container);
   check_container(monitored, options.container, "");
@@ -55,14 +55,14 @@ LeaseGroup open_group(const Options& options) {
                     options.place.group);
 }
 
-std::string name_of(const Options& options) { return name_of_group(options.place.group); }
+std::string name_of(const LeasesOptions& options) { return name_of_group(options.place.group); }
 
 [[noreturn]] void refuse(const std::string& words) {
   throw client::failure_of(client::Failure::Argument, words);
 }
 
 /// Where there are no leases, an operation would silently do nothing.
-void require_leases(const LeaseGroup& group, const Options& options) {
+void require_leases(const LeaseGroup& group, const LeasesOptions& options) {
   if (!group.leases().empty()) return;
   client::CosmosException::Details details;
   details.status = 404;
@@ -75,7 +75,7 @@ void require_leases(const LeaseGroup& group, const Options& options) {
 
 // ── looking ──────────────────────────────────────────────────────────────────────────────────────
 
-std::string status_text(const LeaseGroup& group, const Options& options) {
+std::string status_text(const LeaseGroup& group, const LeasesOptions& options) {
   const GroupStatus status{options.place.group, group.paused(), group.leases(), group.lag()};
   if (options.json) return status_json(status);
   if (status.leases.empty()) {
@@ -85,7 +85,7 @@ std::string status_text(const LeaseGroup& group, const Options& options) {
   return status_table(status, SystemClock().now());
 }
 
-int show_status(const Options& options) {
+int show_status(const LeasesOptions& options) {
   if (!options.watch) {
     const LeaseGroup group = open_group(options);
     std::fputs(status_text(group, options).c_str(), stdout);
@@ -107,7 +107,7 @@ int show_status(const Options& options) {
   return 0;
 }
 
-int diagnose(const Options& options) {
+int diagnose(const LeasesOptions& options) {
   std::vector<LeaseGroup::Finding> findings;
   try {
     const LeaseGroup group = open_group(options);
@@ -135,7 +135,7 @@ int diagnose(const Options& options) {
 
 // ── moving ───────────────────────────────────────────────────────────────────────────────────────
 
-int set_paused(const Options& options, bool paused) {
+int set_paused(const LeasesOptions& options, bool paused) {
   LeaseGroup group = open_group(options);
   require_leases(group, options);
   paused ? group.pause() : group.resume();
@@ -170,7 +170,7 @@ LeaseGroup::Position parse_position(const std::string& text) {
 }
 
 /// Says also what to do when hosts are in the way.
-int moving(const Options& options, const std::function<void()>& move) {
+int moving(const LeasesOptions& options, const std::function<void()>& move) {
   try {
     move();
     return 0;
@@ -184,7 +184,7 @@ int moving(const Options& options, const std::function<void()>& move) {
   }
 }
 
-int reset(const Options& options) {
+int reset(const LeasesOptions& options) {
   const LeaseGroup::Position position = parse_position(options.to);
   LeaseGroup group = open_group(options);
   require_leases(group, options);
@@ -196,14 +196,14 @@ int reset(const Options& options) {
   });
 }
 
-int snapshot(const Options& options) {
+int snapshot(const LeasesOptions& options) {
   const LeaseGroup group = open_group(options);
   require_leases(group, options);
   fmt::print("{}\n", group.snapshot());
   return 0;
 }
 
-int restore(const Options& options) {
+int restore(const LeasesOptions& options) {
   if (::isatty(STDIN_FILENO) == 1) {
     refuse("restore reads the snapshot from its standard input: … < FILE");
   }
@@ -217,7 +217,7 @@ int restore(const Options& options) {
   });
 }
 
-int release(const Options& options) {
+int release(const LeasesOptions& options) {
   LeaseGroup group = open_group(options);
   require_leases(group, options);
   const std::size_t count = group.release(options.host);
@@ -232,8 +232,8 @@ void add_leases(CLI::App& app, int& exit_code) {
   auto* leases = app.add_subcommand(
       "leases", "Look at the leases of a group of change feed processors, and move them");
   leases->require_subcommand(1);
-  auto options = std::make_shared<Options>();
-  const auto add = [&](const char* name, const char* what, int (*run)(const Options&)) {
+  auto options = std::make_shared<LeasesOptions>();
+  const auto add = [&](const char* name, const char* what, int (*run)(const LeasesOptions&)) {
     auto* command = leases->add_subcommand(name, what);
     command
         ->add_option("container", options->container,
@@ -257,8 +257,9 @@ void add_leases(CLI::App& app, int& exit_code) {
   status_command->add_flag("--watch", options->watch, "Again and again, on a terminal")
       ->excludes("--json");
   add("pause", "Let no host begin another batch, until resume",
-      [](const Options& each) { return set_paused(each, true); });
-  add("resume", "Go on after a pause", [](const Options& each) { return set_paused(each, false); });
+      [](const LeasesOptions& each) { return set_paused(each, true); });
+  add("resume", "Go on after a pause",
+      [](const LeasesOptions& each) { return set_paused(each, false); });
   auto* reset_command =
       add("reset", "Begin again elsewhere; the group must be paused, or without hosts", reset);
   reset_command

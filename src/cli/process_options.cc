@@ -32,11 +32,9 @@ struct Unit {
 constexpr std::array<Unit, 4> kUnits = {Unit{"ms", 1}, Unit{"s", 1000}, Unit{"m", 60'000},
                                         Unit{"h", 3'600'000}};
 
-Error bad(std::string message) { return Error(ErrorCode::BadRequest, std::move(message)); }
-
 Result<milliseconds> duration_of(std::string_view option, const std::string& text) {
   auto duration = parse_duration(text);
-  if (!duration) return bad(fmt::format("{}: {}", option, duration.error().message()));
+  if (!duration) return bad_request(fmt::format("{}: {}", option, duration.error().message()));
   return duration;
 }
 
@@ -53,7 +51,7 @@ Result<milliseconds> parse_duration(const std::string& text) {
       if (each.name == unit) return milliseconds(number * each.milliseconds);
     }
   }
-  return bad(fmt::format("'{}' is no duration: say 500ms, 20s, 5m or 2h", text));
+  return bad_request(fmt::format("'{}' is no duration: say 500ms, 20s, 5m or 2h", text));
 }
 
 Result<std::pair<std::string, std::string>> parse_header(std::string_view line) {
@@ -62,7 +60,7 @@ Result<std::pair<std::string, std::string>> parse_header(std::string_view line) 
   const bool sound = colon != std::string_view::npos && !name.empty() &&
                      name.find_first_of(" \t\r\n") == std::string_view::npos &&
                      line.find_first_of("\r\n") == std::string_view::npos;
-  if (!sound) return bad(fmt::format("--header takes 'Name: value', not '{}'", line));
+  if (!sound) return bad_request(fmt::format("--header takes 'Name: value', not '{}'", line));
   std::string_view value = line.substr(colon + 1);
   while (value.starts_with(' ')) value.remove_prefix(1);
   return std::pair(std::string(name), std::string(value));
@@ -80,7 +78,7 @@ Result<processor::CheckpointFrequency> parse_checkpoint_frequency(const std::str
   }
   auto interval = parse_duration(text);
   if (!interval || interval->count() == 0) {
-    return bad(
+    return bad_request(
         fmt::format("--checkpoint-every takes a number of documents (1000) or a duration "
                     "(30s), not '{}'",
                     text));
@@ -202,21 +200,25 @@ void ProcessOptions::add_to(CLI::App& command) {
 Result<> ProcessOptions::check() const {
   const auto handlers = !exec.empty() + !exec_stream.empty() + !webhook.empty() + !jsonl.empty();
   if (handlers != 1) {
-    return bad("say who processes the changes: one of --exec, --exec-stream, --webhook, --jsonl");
+    return bad_request(
+        "say who processes the changes: one of --exec, --exec-stream, --webhook, --jsonl");
   }
   if (!jsonl.empty()) {
-    if (lanes > 1) return bad("--jsonl writes the changes of a lease in order: --lanes must be 1");
+    if (lanes > 1)
+      return bad_request("--jsonl writes the changes of a lease in order: --lanes must be 1");
     if (!checkpoint_every.empty()) {
-      return bad(
+      return bad_request(
           "--jsonl writes a position with each file: say --file-documents or --file-time "
           "instead of --checkpoint-every");
     }
     if (!dead_letters.empty() || max_attempts) {
-      return bad("--jsonl refuses no document: --dead-letters and --max-attempts have no meaning");
+      return bad_request(
+          "--jsonl refuses no document: --dead-letters and --max-attempts have no meaning");
     }
   }
   if (max_attempts && dead_letters.empty()) {
-    return bad("--max-attempts needs --dead-letters: what can't be processed must go somewhere");
+    return bad_request(
+        "--max-attempts needs --dead-letters: what can't be processed must go somewhere");
   }
   return {};
 }
@@ -232,7 +234,7 @@ Result<processor::MonitoredFeedOptions> ProcessOptions::feed_options() const {
   }
   const auto time = parse_utc_time(from);
   if (!time) {
-    return bad(
+    return bad_request(
         fmt::format("'{}' is no place to begin: say beginning, now, or a time in UTC such "
                     "as 2026-11-15T22:00:00Z",
                     from));

@@ -31,7 +31,7 @@ namespace {
 /// A longer table is printed in parts of so many rows, each with a head and columns of its own.
 constexpr std::size_t kTableRowsMax = 1000;
 
-struct Options {
+struct QueryArguments {
   ConnectionOptions connection;
   std::string container;
   std::string text;
@@ -66,7 +66,7 @@ client::QueryParameter parse_parameter(const std::string& text) {
   return {std::move(name), std::move(json)};
 }
 
-client::Query read_query(const Options& options) {
+client::Query read_query(const QueryArguments& options) {
   std::string text = options.text;
   if (text == "-") {
     text.assign(std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>());
@@ -76,7 +76,7 @@ client::Query read_query(const Options& options) {
   return {std::move(text), std::move(parameters)};
 }
 
-client::QueryOptions query_options(const Options& options) {
+client::QueryOptions query_options(const QueryArguments& options) {
   client::QueryOptions query;
   if (!options.key.empty()) {
     query.partition_key = client::PartitionKey::from_json(
@@ -135,7 +135,7 @@ struct Summary {
   }
 };
 
-int run(const Options& options, const client::Query& query) {
+int run(const QueryArguments& options, const client::Query& query) {
   const client::CosmosClient client = open_client(options.connection);
   const client::Container container = open_container(client, options.container);
   const bool as_table = options.table || (!options.json && ::isatty(STDOUT_FILENO) == 1);
@@ -163,7 +163,7 @@ int run(const Options& options, const client::Query& query) {
   return 0;
 }
 
-int run_query(const Options& options) {
+int run_query(const QueryArguments& options) {
   std::string text;
   try {
     const client::Query query = read_query(options);
@@ -186,7 +186,7 @@ int run_query(const Options& options) {
 }  // namespace
 
 void add_query(CLI::App& app, int& exit_code) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<QueryArguments>();
   auto* command = app.add_subcommand(
       "query", "Ask a container in SQL: rows as a table on a terminal, as JSON lines in a pipe");
   command->add_option("container", options->container, "DATABASE/CONTAINER")->required();

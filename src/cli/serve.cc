@@ -30,7 +30,7 @@ namespace {
 constexpr std::chrono::seconds kStopGrace{10};
 
 /// The options as parsed, before they become a Config.
-struct Options {
+struct ServeOptions {
   server::Config config;
   std::string listen = "127.0.0.1:8081";
   std::string key_file;
@@ -125,7 +125,7 @@ bool parse_listen(const std::string& text, server::Config& config) {
 }
 
 /// Adds the keys of the key file, and warns where keys can be seen.
-Result<> take_keys(Options& options) {
+Result<> take_keys(ServeOptions& options) {
   if (options.keys_are_arguments &&
       std::ranges::any_of(options.config.keys,
                           [](const std::string& key) { return key != kWellKnownKey; })) {
@@ -148,7 +148,7 @@ int fail(const Error& error) {
   return error.code() == ErrorCode::BadRequest ? complain_of_usage(error) : complain(error);
 }
 
-int run(Options& options) {
+int run(ServeOptions& options) {
   server::Config& config = options.config;
   if (!parse_listen(options.listen, config)) {
     return fail(Error(
@@ -188,8 +188,8 @@ int run(Options& options) {
 template <typename T>
 using Choices = std::vector<std::pair<std::string, T>>;
 
-const Choices<storage::Durability> kDurabilities = {{"strict", storage::Durability::Strict},
-                                                    {"relaxed", storage::Durability::Relaxed}};
+const Choices<server::Durability> kDurabilities = {{"strict", server::Durability::Strict},
+                                                   {"relaxed", server::Durability::Relaxed}};
 const Choices<diagnostics::Level> kLevels = {{"debug", diagnostics::Level::Debug},
                                              {"info", diagnostics::Level::Info},
                                              {"warning", diagnostics::Level::Warning},
@@ -213,7 +213,7 @@ CLI::Option* add_choice(CLI::App& command, const std::string& name, T& value,
 }  // namespace
 
 void add_serve(CLI::App& app, int& exit_code) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ServeOptions>();
   auto& config = options->config;
   auto* serve = app.add_subcommand("serve", "Run the server until Ctrl-C or SIGTERM");
   serve->footer(

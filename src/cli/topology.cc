@@ -14,7 +14,7 @@
 namespace orrery::cli {
 namespace {
 
-struct Options {
+struct TopologyOptions {
   ConnectionOptions connection;
   std::string container;
   std::string range;
@@ -23,7 +23,8 @@ struct Options {
 };
 
 /// Posts to one of the container's operations and prints the ranges that come of it.
-int change_ranges(const Options& options, std::string_view operation, const nlohmann::json& body) {
+int change_ranges(const TopologyOptions& options, std::string_view operation,
+                  const nlohmann::json& body) {
   const auto link = client::container_link(options.container);
   if (!link) return complain_of_usage(link.error());
   auto connection = Connection::open(options.connection);
@@ -55,7 +56,7 @@ int change_ranges(const Options& options, std::string_view operation, const nloh
 }  // namespace
 
 void add_topology(CLI::App& app, int& exit_code) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<TopologyOptions>();
   auto* split = app.add_subcommand(
       "split", "Cut a range of a container in two; readers and writers go on meanwhile");
   split->add_option("container", options->container, "DATABASE/CONTAINER")->required();

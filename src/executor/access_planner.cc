@@ -11,7 +11,7 @@
 #include "executor/parallel_scan.h"
 #include "executor/sources.h"
 #include "executor/vector_search.h"
-#include "index/log_walk.h"
+#include "index/log_cursor.h"
 #include "index/reader.h"
 #include "partition/read/document_cursor.h"
 

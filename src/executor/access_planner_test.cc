@@ -30,7 +30,7 @@ using testing::IsEmpty;
 using testing::UnorderedElementsAre;
 using Way = SourceReport::Way;
 
-constexpr PartitionNumber kPartition{7};
+constexpr PartitionNumber kPlannedPartition{7};
 
 query::PreparedQueryPtr prepared(const std::string& text) {
   auto query = PreparedQuery::prepare(text, {}, {});
@@ -69,16 +69,17 @@ class QueryDocumentsTest : public testing::Test {
     storage::Batch batch;
     const index::TermFinder finder(specs);
     const auto snapshot = store_->snapshot();
-    for (const auto& [key, value] :
-         storage::contents(*snapshot, storage::Family::Log, storage::partition_prefix(kPartition),
-                           storage::partition_end(kPartition))) {
+    for (const auto& [key, value] : storage::contents(*snapshot, storage::Family::Log,
+                                                      storage::partition_prefix(kPlannedPartition),
+                                                      storage::partition_end(kPlannedPartition))) {
       const auto record = *storage::VersionRecord::parse(value);
       std::vector<std::vector<std::string>> terms(specs.size());
       finder.find(record.text, terms);
       for (std::size_t i = 0; i < terms.size(); ++i) {
         for (const auto& term : terms[i]) {
           std::string entry;
-          storage::append_term_key(entry, kPartition, records[i].id, term, record.header.number);
+          storage::append_term_key(entry, kPlannedPartition, records[i].id, term,
+                                   record.header.number);
           batch.put(storage::Family::Terms, entry,
                     storage::make_position_value(storage::log_position(key)));
         }
@@ -86,7 +87,7 @@ class QueryDocumentsTest : public testing::Test {
     }
     auto head = stage_.head();
     head.indexes = std::make_shared<const std::vector<storage::IndexRecord>>(std::move(records));
-    batch.put(storage::Family::Heads, storage::partition_prefix(kPartition), head.make());
+    batch.put(storage::Family::Heads, storage::partition_prefix(kPlannedPartition), head.make());
     ASSERT_TRUE(storage::commit(*store_, batch));
   }
 
@@ -107,7 +108,7 @@ class QueryDocumentsTest : public testing::Test {
     const auto access = query::access_of(*query);
     const auto snapshot = store_->snapshot();
     const SourceScope scope{.snapshot = *snapshot,
-                            .partition = kPartition,
+                            .partition = kPlannedPartition,
                             .documents = count_,
                             .filter = filter_,
                             .after = after,
@@ -137,7 +138,7 @@ class QueryDocumentsTest : public testing::Test {
 
   storage::TemporaryDirectory directory_;
   std::unique_ptr<storage::Store> store_ = storage::open_store(directory_.path());
-  partition::Stage stage_{*store_, kPartition, RangeId{0},
+  partition::Stage stage_{*store_, kPlannedPartition, RangeId{0},
                           Rid::container({0, 0, 0, 1}, {0x80, 0, 0, 1}), storage::Head{}};
   partition::ScanFilter filter_;
   std::uint64_t count_ = 0;
@@ -185,7 +186,7 @@ TEST_F(QueryDocumentsTest, AStreamGoesOnAfterANumber) {
   const auto query = prepared(text);
   std::vector<DocumentNumber> numbers;
   const auto snapshot = store_->snapshot();
-  auto cursor = partition::DocumentCursor::by_number(*snapshot, kPartition, {}, {});
+  auto cursor = partition::DocumentCursor::by_number(*snapshot, kPlannedPartition, {}, {});
   while (cursor.next()) numbers.push_back(cursor.number());
   const auto walked = walk(text, AccessChoice::Auto, numbers[143]);
   EXPECT_THAT(walked.ids, ElementsAre("163", "183"));
@@ -451,7 +452,7 @@ TEST_F(QueryDocumentsTest, HoweverDocumentsAreFoundTheSameOnesPass) {
       const auto snapshot = store_->snapshot();
       const auto access = query::access_of(*query);
       auto walk = open_source({.snapshot = *snapshot,
-                               .partition = kPartition,
+                               .partition = kPlannedPartition,
                                .documents = count_,
                                .filter = filter_,
                                .after = {},

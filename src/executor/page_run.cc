@@ -14,7 +14,7 @@
 namespace orrery::executor {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using SteadyClock = std::chrono::steady_clock;
 using query::Execution;
 using query::PreparedQuery;
 
@@ -31,7 +31,7 @@ std::string suspension_key(const QueryJob& job) {
 }
 
 Error too_long_for_a_loop() {
-  return Error(ErrorCode::Unavailable, "more documents than an event loop may look at");
+  return Error(ErrorCode::ReadLimitReached, "more documents than an event loop may look at");
 }
 
 /// A page on its way. May be laid aside and go on later.
@@ -47,7 +47,7 @@ class QueryPageRun final : public PageRun {
         execution_(job.query, job.limits, position().rows) {}
 
   Result<bool> read(WorkBudget& work) override {
-    const auto begun = Clock::now();
+    const auto begun = SteadyClock::now();
     work_ = &work;
     execution_.work_with(&work);
     if (!is_brief() && !work.look()) return interruption(work);
@@ -58,7 +58,7 @@ class QueryPageRun final : public PageRun {
     } else {
       state_ = State::PageEnded;
     }
-    page_.total_time += Clock::now() - begun;
+    page_.total_time += SteadyClock::now() - begun;
     return state_ != State::Paused;
   }
 
@@ -237,9 +237,9 @@ class QueryPageRun final : public PageRun {
 
   Result<> open_slice() {
     const RangeSlice& slice = slices_[at_];
-    const auto begun = Clock::now();
+    const auto begun = SteadyClock::now();
     ORRERY_TRY(source_, open_source(*snapshot_, slice));
-    page_.lookup_time += Clock::now() - begun;
+    page_.lookup_time += SteadyClock::now() - begun;
     execution_.begin_slice(slice.after);
     rows_before_ = execution_.stats().rows;
     last_slice_ = at_;

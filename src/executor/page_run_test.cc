@@ -199,7 +199,7 @@ TEST_F(QueryPageRunTest, AQueryEndsWhenItsClientHasGone) {
     WorkBudget work({}, gone);
     const auto page = run_query_page(environment, job, work);
     ASSERT_FALSE(page) << text;
-    EXPECT_EQ(page.error().code(), ErrorCode::Unavailable);
+    EXPECT_EQ(page.error().code(), ErrorCode::ClientGone);
   }
 }
 

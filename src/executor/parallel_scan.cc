@@ -5,7 +5,7 @@
 #include <functional>
 #include <utility>
 
-#include "index/log_walk.h"
+#include "index/log_cursor.h"
 #include "query/eval/row_finder.h"
 
 namespace orrery::executor {
@@ -15,7 +15,7 @@ using storage::LogPosition;
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using SteadyClock = std::chrono::steady_clock;
 using Shape = query::PreparedQuery::Shape;
 
 /// Where more than this share of the documents have rows, looking twice does not pay.
@@ -161,7 +161,7 @@ struct ParallelScan::Shared {
   void read(Part& part) const {
     if (!part.cursor) part.cursor.emplace(open(part.span));
     DocumentCursor& cursor = *part.cursor;
-    WorkBudget work({.deadline = Clock::now() + kPartTimeMax, .item_time_max = item_time_max},
+    WorkBudget work({.deadline = SteadyClock::now() + kPartTimeMax, .item_time_max = item_time_max},
                     cancellation);
     const std::uint64_t before = cursor.looked_at();
     query::RowFinder rows(query, work);
@@ -205,7 +205,7 @@ struct ParallelScan::Shared {
   /// Of a helper: reads parts until there is none. False when others should have their turn before
   /// it goes on.
   bool help() {
-    const auto deadline = Clock::now() + kHelpMax;
+    const auto deadline = SteadyClock::now() + kHelpMax;
     std::unique_lock lock(mutex);
     while (true) {
       const PartPtr part = is_closed ? nullptr : first_waiting();
@@ -213,7 +213,7 @@ struct ParallelScan::Shared {
         --helpers;
         return true;
       }
-      if (Clock::now() > deadline) return false;
+      if (SteadyClock::now() > deadline) return false;
       ++reading;
       read(part, lock);
       --reading;

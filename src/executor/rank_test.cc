@@ -18,14 +18,14 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 /// Documents 0 to 9: the more often the word stands in one, the better. That with all of them is 9.
-constexpr int kDocuments = 10;
+constexpr int kRankDocuments = 10;
 constexpr const auto* kBest = "SELECT VALUE c.id FROM c ORDER BY RANK FullTextScore(c.t, 'sun')";
 
 class QueryRankTest : public testing::Test {
  protected:
   QueryRankTest() {
     environment.suspended = &suspended;
-    for (int i = 0; i < kDocuments; ++i) put(i);
+    for (int i = 0; i < kRankDocuments; ++i) put(i);
   }
   ~QueryRankTest() override { suspended.stop(); }
 
@@ -36,7 +36,7 @@ class QueryRankTest : public testing::Test {
   }
   void put(int number) {
     std::string text;
-    for (int i = 0; i < kDocuments; ++i) text += i < number ? "sun " : "moon ";
+    for (int i = 0; i < kRankDocuments; ++i) text += i < number ? "sun " : "moon ";
     submit({.id = std::to_string(number),
             .members = R"("t":")" + text + R"(","n":)" + std::to_string(number) +
                        R"(,"parts":[{"v":[0,1],"x":"far"},{"v":[1,0],"x":"near"}])"});
@@ -200,7 +200,7 @@ TEST_F(QueryRankTest, ItEndsWhenItsClientHasGone) {
   WorkBudget work({}, gone);
   const auto page = run_ranked_page(environment, job_of(kBest), {}, work);
   ASSERT_FALSE(page);
-  EXPECT_EQ(page.error().code(), ErrorCode::Unavailable);
+  EXPECT_EQ(page.error().code(), ErrorCode::ClientGone);
 }
 
 }  // namespace

@@ -117,7 +117,7 @@ class OrderedIndexSource final : public DocumentSource {
   const std::uint32_t index_;
   OrderMatch match_;
   std::size_t at_ = 0;  // The next interval.
-  std::optional<index::IndexWalk> entries_;
+  std::optional<index::IndexCursor> entries_;
   partition::VersionBatch versions_;
   const std::size_t entries_max_;
   std::size_t batch_size_;
@@ -152,7 +152,7 @@ class CountSource final : public DocumentSource {
 }  // namespace
 
 Error too_many_entries() {
-  return {ErrorCode::Unavailable, "more entries than the query may look at"};
+  return {ErrorCode::ReadLimitReached, "more entries than the query may look at"};
 }
 
 std::unique_ptr<DocumentSource> make_cursor_source(DocumentCursor cursor, bool is_in_order,

@@ -36,7 +36,7 @@ using testing::Not;
 using Way = SourceReport::Way;
 using Vector = std::vector<float>;
 
-constexpr PartitionNumber kPartition{7};
+constexpr PartitionNumber kVectorPartition{7};
 constexpr std::size_t kMemoryMax = std::size_t{64} << 20;
 constexpr std::uint32_t kSeed = 20261116;
 
@@ -78,7 +78,8 @@ class VectorSearchTest : public testing::Test {
     const auto transaction = partition::transaction_of(std::move(writes));
     storage::Batch batch;
     ASSERT_TRUE(stage_.stage(transaction, 1, batch, storage::Tier::Disk));
-    batch.put(storage::Family::Heads, storage::partition_prefix(kPartition), stage_.head().make());
+    batch.put(storage::Family::Heads, storage::partition_prefix(kVectorPartition),
+              stage_.head().make());
     ASSERT_TRUE(storage::commit(*store_, batch));
     stage_.forget_committed(stage_.head().lsn);
     stage_.take_records();
@@ -118,7 +119,7 @@ class VectorSearchTest : public testing::Test {
     const storage::Snapshot* snapshot = nullptr;  ///< null: as it is now
     std::uint32_t rows_max = 1000;
     std::string partition_key = {};
-    PartitionNumber partition = kPartition;
+    PartitionNumber partition = kVectorPartition;
   };
   /// `query`: with {} in place of the vector; its rows are ids.
   Answer ask(std::string_view query, const Vector& vector, const Asked& asked) {
@@ -205,7 +206,7 @@ class VectorSearchTest : public testing::Test {
 
   storage::TemporaryDirectory directory_;
   std::unique_ptr<storage::Store> store_ = storage::open_store(directory_.path());
-  partition::Stage stage_{*store_, kPartition, RangeId{0},
+  partition::Stage stage_{*store_, kVectorPartition, RangeId{0},
                           Rid::container({0, 0, 0, 1}, {0x80, 0, 0, 1}), storage::Head{}};
   std::deque<std::function<void()>> work_;
   index::VectorIndexes indexes_{
@@ -511,8 +512,8 @@ TEST_F(VectorSearchTest, WhatIsTooLargeIsNotBuilt) {
       *store_, [this](std::function<void()> work) { work_.push_back(std::move(work)); }, 100'000);
   const auto snapshot = store_->snapshot();
   const Vector vector = random_vector();
-  const auto found = small.find({.partition = kPartition, .path = {"v"}, .dimensions = 8}, 1500,
-                                *snapshot, {.vector = vector, .count = 10});
+  const auto found = small.find({.partition = kVectorPartition, .path = {"v"}, .dimensions = 8},
+                                1500, *snapshot, {.vector = vector, .count = 10});
   ASSERT_TRUE(found);
   EXPECT_FALSE(*found);
   EXPECT_EQ(small.stats().bytes, 0U);
@@ -530,9 +531,9 @@ TEST_F(VectorSearchTest, TheOneThatWasNotUsedForLongestMakesRoom) {
   const auto snapshot = store_->snapshot();
   const Vector vector = random_vector();
   const auto is_found = [&](DistanceFunction function) {
-    const auto found =
-        two.find({.partition = kPartition, .path = {"v"}, .function = function, .dimensions = 8},
-                 1500, *snapshot, {.vector = vector, .count = 10});
+    const auto found = two.find(
+        {.partition = kVectorPartition, .path = {"v"}, .function = function, .dimensions = 8}, 1500,
+        *snapshot, {.vector = vector, .count = 10});
     settle();
     EXPECT_LE(two.stats().bytes, memory_max);
     return found && *found;
@@ -590,7 +591,7 @@ TEST_F(VectorSearchTest, SearchesAgreeWithTheirSnapshotsWhileDocumentsComeAndGo)
   index::VectorIndexes indexes(
       *store_, [&](std::function<void()> work) { pool.post(std::move(work)); }, kMemoryMax);
   const index::VectorIndexKey key{
-      .partition = kPartition, .path = {"v"}, .dimensions = dimensions_};
+      .partition = kVectorPartition, .path = {"v"}, .dimensions = dimensions_};
 
   std::atomic<bool> is_over = false;
   std::atomic<int> compared = 0;
@@ -611,8 +612,9 @@ TEST_F(VectorSearchTest, SearchesAgreeWithTheirSnapshotsWhileDocumentsComeAndGo)
         EXPECT_TRUE(cursor.status());
         return is_found;
       };
-      EXPECT_EQ(is_there(partition::DocumentCursor::over(*snapshot, kPartition, candidates, {})),
-                is_there(partition::DocumentCursor::in_log(*snapshot, kPartition, {})));
+      EXPECT_EQ(
+          is_there(partition::DocumentCursor::over(*snapshot, kVectorPartition, candidates, {})),
+          is_there(partition::DocumentCursor::in_log(*snapshot, kVectorPartition, {})));
       ++compared;
     }
   };

@@ -19,7 +19,7 @@ struct Strand {
         head(std::move(head_then)),
         request(asked),
         after(part.after),
-        ground{snapshot, range.partition, head, work} {
+        context{snapshot, range.partition, head, work} {
     request.after = after;
     request.began_at = part.began_at;
     request.scope = {};
@@ -30,7 +30,7 @@ struct Strand {
   storage::Head head;
   PageRequest request;
   Lsn after;  ///< how far the reader is, with what is in the page
-  Ground ground;
+  SourceContext context;
   std::unique_ptr<Source> source;
   Step step = Step::End;
   std::optional<Lsn> held_back;  ///< a group that did not fit any more
@@ -85,7 +85,7 @@ Result<ContainerPage> read_container(Reader& reader, const storage::Snapshot& sn
       ORRERY_TRY(reader.check(head, strand->request));
       if (!page.ended_life) page.ended_life = ended_life_of(head, strand->after);
       if (strand->after < head.lsn) {
-        ORRERY_TRY(strand->source, reader.open(strand->ground, strand->request));
+        ORRERY_TRY(strand->source, reader.open(strand->context, strand->request));
         ORRERY_TRY(strand->step, strand->source->next());
       }
       strands.push_back(std::move(strand));

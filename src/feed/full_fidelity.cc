@@ -119,26 +119,26 @@ std::optional<Lsn> began_at_of_next(const storage::Head& head, const PageRequest
 
 // ── the history ──────────────────────────────────────────────────────────────────────────────────
 
-HistorySource::HistorySource(const Ground& ground, Lsn after, Passes passes, Kinds kinds)
-    : ground_(ground), passes_(std::move(passes)), kinds_(kinds), after_(after) {}
+HistorySource::HistorySource(const SourceContext& context, Lsn after, Passes passes, Kinds kinds)
+    : context_(context), passes_(std::move(passes)), kinds_(kinds), after_(after) {}
 
 Result<Step> HistorySource::next() {
   if (cursor_) {
     cursor_->next();
   } else {
-    cursor_.emplace(ground_.snapshot.cursor(
-        Family::History, storage::history_key(ground_.partition, {orrery::next(after_), 0}),
-        storage::history_key(ground_.partition, {orrery::next(ground_.head.lsn), 0}),
+    cursor_.emplace(context_.snapshot.cursor(
+        Family::History, storage::history_key(context_.partition, {orrery::next(after_), 0}),
+        storage::history_key(context_.partition, {orrery::next(context_.head.lsn), 0}),
         storage::Snapshot::Access::Scan));
   }
   for (; cursor_->valid(); cursor_->next()) {
     const auto position = storage::log_position(cursor_->key());
-    if (position.lsn != last_ && last_ != Lsn{} && ground_.is_over()) {
+    if (position.lsn != last_ && last_ != Lsn{} && context_.is_over()) {
       reached_ = position.lsn;
       return Step::OutOfTime;
     }
     last_ = position.lsn;
-    ground_.spend(cursor_->value().size());
+    context_.spend(cursor_->value().size());
     const auto record = HistoryRecord::parse(cursor_->value());
     ORRERY_ASSERT(record.has_value());
     if (kinds_ == Kinds::Deletes && !record->deletes()) continue;
@@ -185,19 +185,20 @@ Result<Step> MergedSource::next() {
   return step;
 }
 
-Result<std::unique_ptr<Source>> open_source(const Ground& ground, const PageRequest& request,
-                                            Lsn after, std::shared_ptr<const LiveMap> map,
+Result<std::unique_ptr<Source>> open_source(const SourceContext& context,
+                                            const PageRequest& request, Lsn after,
+                                            std::shared_ptr<const LiveMap> map,
                                             std::uint64_t page_items) {
   const Passes passes{request.scope, std::nullopt, request.now, request.newer_than};
   if (request.mode == Mode::AllVersions) {
-    return std::make_unique<HistorySource>(ground, after, passes, HistorySource::Kinds::All);
+    return std::make_unique<HistorySource>(context, after, passes, HistorySource::Kinds::All);
   }
-  ORRERY_TRY(auto latest, latest_source(ground, request, after, std::move(map), page_items));
+  ORRERY_TRY(auto latest, latest_source(context, request, after, std::move(map), page_items));
   if (!request.tombstones) return latest;
   // Deletes come first: of a document that a transaction deletes and creates anew, the end of the
   // old one is told before the beginning of the new one.
   return std::make_unique<MergedSource>(
-      std::make_unique<HistorySource>(ground, after, passes, HistorySource::Kinds::Deletes),
+      std::make_unique<HistorySource>(context, after, passes, HistorySource::Kinds::Deletes),
       std::move(latest));
 }
 

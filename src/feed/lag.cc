@@ -26,13 +26,13 @@ Error too_slow() {
 }
 
 /// By the entries of the documents, which name sizes and times: no text is read.
-Result<> count_entries(const Ground& ground, const PageRequest& request, Lag& lag) {
-  auto cursor = ground.snapshot.cursor(Family::Ids, storage::partition_prefix(ground.partition),
-                                       storage::partition_end(ground.partition),
-                                       storage::Snapshot::Access::Scan);
+Result<> count_entries(const SourceContext& context, const PageRequest& request, Lag& lag) {
+  auto cursor = context.snapshot.cursor(Family::Ids, storage::partition_prefix(context.partition),
+                                        storage::partition_end(context.partition),
+                                        storage::Snapshot::Access::Scan);
   for (; cursor.valid(); cursor.next()) {
-    ground.spend(0);
-    if (ground.is_over()) return too_slow();
+    context.spend(0);
+    if (context.is_over()) return too_slow();
     const auto entry = storage::IdEntry::parse(cursor.value());
     ORRERY_ASSERT(entry.has_value());
     if (entry->position.lsn <= request.after) continue;
@@ -78,16 +78,16 @@ Result<Lag> Reader::lag(const storage::Snapshot& snapshot, PartitionNumber parti
   lag.lsns = head.lsns_above(request.after);
   if (request.after == head.lsn) return lag;
   const RequestWork work(request);
-  const Ground ground{snapshot, partition, head, *work};
+  const SourceContext context{snapshot, partition, head, *work};
   const bool latest_of_all = request.mode == Mode::Latest && !request.tombstones &&
                              request.scope.whole() && request.filter == nullptr;
   if (latest_of_all && lag.lsns > head.documents / kEntryAdvantage) {
-    ORRERY_TRY(count_entries(ground, request, lag));
+    ORRERY_TRY(count_entries(context, request, lag));
     return lag;
   }
   std::shared_ptr<const LiveMap> map;
   if (request.mode == Mode::Latest) map = live_maps_.of(partition, head);
-  ORRERY_TRY(const auto source, open_source(ground, request, request.after, std::move(map),
+  ORRERY_TRY(const auto source, open_source(context, request, request.after, std::move(map),
                                             std::max<std::uint64_t>(head.documents, 1)));
   ORRERY_TRY(count_versions(*source, request, *work, lag));
   return lag;

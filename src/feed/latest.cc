@@ -40,9 +40,9 @@ void show(const storage::VersionRecord& record, LogPosition position, Version& v
 
 // ── the log ──────────────────────────────────────────────────────────────────────────────────────
 
-LogSource::LogSource(const Ground& ground, Lsn after, Passes passes,
+LogSource::LogSource(const SourceContext& context, Lsn after, Passes passes,
                      std::shared_ptr<const LiveMap> map, Snapshot::Access access)
-    : ground_(ground),
+    : context_(context),
       passes_(std::move(passes)),
       map_(std::move(map)),
       from_{orrery::next(after), 0},
@@ -58,9 +58,9 @@ Result<Step> LogSource::next() {
       from_ = walk_->at_least(from_).value_or(LogPosition{orrery::next(map_->head()), 0});
     }
     // Jumps touch blocks here and there, which the cache should keep; a scan passes through.
-    cursor_.emplace(ground_.snapshot.cursor(
-        Family::Log, storage::log_key(ground_.partition, from_),
-        storage::log_key(ground_.partition, {orrery::next(ground_.head.lsn), 0}),
+    cursor_.emplace(context_.snapshot.cursor(
+        Family::Log, storage::log_key(context_.partition, from_),
+        storage::log_key(context_.partition, {orrery::next(context_.head.lsn), 0}),
         walk_ ? Snapshot::Access::Point : access_));
   }
   for (;; advance()) {
@@ -71,13 +71,13 @@ Result<Step> LogSource::next() {
     const LogPosition position = storage::log_position(cursor_->key());
     // Only between transactions: they are never cut.
     if (position.lsn != last_ && looked_at_ > 0 &&
-        (looked_at_ >= looked_at_max_ || ground_.is_over())) {
+        (looked_at_ >= looked_at_max_ || context_.is_over())) {
       reached_ = position.lsn;
       return Step::OutOfTime;
     }
     last_ = position.lsn;
     ++looked_at_;
-    ground_.spend(cursor_->value().size());
+    context_.spend(cursor_->value().size());
     const auto record = storage::VersionRecord::parse(cursor_->value());
     ORRERY_ASSERT(record.has_value());
     if (!passes_(record->epk, record->partition_key) || !passes_(record->header)) continue;
@@ -95,7 +95,7 @@ void LogSource::advance() {
       const std::uint64_t gap =
           target.lsn == here.lsn ? target.index - here.index : target.lsn.value - here.lsn.value;
       if (gap > kStepsMax) {
-        cursor_->seek(storage::log_key(ground_.partition, target));
+        cursor_->seek(storage::log_key(context_.partition, target));
         return;
       }
     }
@@ -105,35 +105,36 @@ void LogSource::advance() {
 
 // ── positions ────────────────────────────────────────────────────────────────────────────────────
 
-KeyedSource::KeyedSource(const Ground& ground, std::vector<LogPosition> positions, Passes passes)
-    : ground_(ground), positions_(std::move(positions)), passes_(std::move(passes)) {}
+KeyedSource::KeyedSource(const SourceContext& context, std::vector<LogPosition> positions,
+                         Passes passes)
+    : context_(context), positions_(std::move(positions)), passes_(std::move(passes)) {}
 
 Result<Step> KeyedSource::next() {
   while (at_ < positions_.size()) {
     const LogPosition position = positions_[at_];
     const bool is_next = at_ > 0 && positions_[at_ - 1].lsn != position.lsn;
-    if (is_next && ground_.is_over()) {
+    if (is_next && context_.is_over()) {
       reached_ = position.lsn;
       return Step::OutOfTime;
     }
     const bool follows = at_ > 0 && positions_[at_ - 1].lsn.value + 1 >= position.lsn.value;
     ++at_;
     if (!cursor_) {
-      cursor_.emplace(ground_.snapshot.cursor(
-          Family::Log, storage::log_key(ground_.partition, position),
-          storage::log_key(ground_.partition, {orrery::next(ground_.head.lsn), 0})));
+      cursor_.emplace(context_.snapshot.cursor(
+          Family::Log, storage::log_key(context_.partition, position),
+          storage::log_key(context_.partition, {orrery::next(context_.head.lsn), 0})));
     } else {
       // Documents that were written one after the other lie side by side.
       if (follows) cursor_->next();
       if (!follows || !cursor_->valid() || storage::log_position(cursor_->key()) != position) {
-        cursor_->seek(storage::log_key(ground_.partition, position));
+        cursor_->seek(storage::log_key(context_.partition, position));
       }
     }
     if (!cursor_->valid() || storage::log_position(cursor_->key()) != position) {
       ORRERY_TRY(cursor_->status());
       return Error(ErrorCode::Internal, "an index entry names a version that is not in the log");
     }
-    ground_.spend(cursor_->value().size());
+    context_.spend(cursor_->value().size());
     const auto record = storage::VersionRecord::parse(cursor_->value());
     ORRERY_ASSERT(record.has_value());
     if (!passes_(record->epk, record->partition_key) || !passes_(record->header)) continue;
@@ -153,9 +154,9 @@ struct EntryBounds {
   std::string to;
 };
 
-std::optional<EntryBounds> entry_bounds(const Ground& ground, const PageRequest& request) {
+std::optional<EntryBounds> entry_bounds(const SourceContext& context, const PageRequest& request) {
   EntryBounds bounds;
-  bounds.from = storage::partition_prefix(ground.partition);
+  bounds.from = storage::partition_prefix(context.partition);
   bounds.to = bounds.from;
   const Scope& scope = request.scope;
   if (scope.partition_key) {
@@ -181,10 +182,10 @@ std::optional<EntryBounds> entry_bounds(const Ground& ground, const PageRequest&
 /// Reads the entries of a scope, as far as that is worth it.
 class EntryWalk {
  public:
-  EntryWalk(const Ground& ground, const EntryBounds& bounds, Passes passes, Lsn after)
+  EntryWalk(const SourceContext& context, const EntryBounds& bounds, Passes passes, Lsn after)
       : passes_(std::move(passes)),
         after_(after),
-        cursor_(ground.snapshot.cursor(Family::Ids, bounds.from, bounds.to)) {}
+        cursor_(context.snapshot.cursor(Family::Ids, bounds.from, bounds.to)) {}
 
   /// Goes on until `enough(entries looked at)`. True when all have been read.
   template <typename Enough>
@@ -222,9 +223,9 @@ class EntryWalk {
 /// scope's entries.
 class PatientSource final : public Source {
  public:
-  PatientSource(const Ground& ground, std::unique_ptr<LogSource> log, Passes passes,
+  PatientSource(const SourceContext& context, std::unique_ptr<LogSource> log, Passes passes,
                 std::unique_ptr<EntryWalk> entries)
-      : ground_(ground),
+      : context_(context),
         log_(std::move(log)),
         passes_(std::move(passes)),
         entries_(std::move(entries)) {}
@@ -237,7 +238,7 @@ class PatientSource final : public Source {
     }
     ORRERY_TRY(entries_->read([](std::size_t) { return false; }));
     keyed_ = std::make_unique<KeyedSource>(
-        ground_, std::move(*entries_).positions_above(Lsn{log_->reached().value - 1}), passes_);
+        context_, std::move(*entries_).positions_above(Lsn{log_->reached().value - 1}), passes_);
     return pass(*keyed_);
   }
 
@@ -252,7 +253,7 @@ class PatientSource final : public Source {
     return step;
   }
 
-  const Ground& ground_;
+  const SourceContext& context_;
   std::unique_ptr<LogSource> log_;
   const Passes passes_;
   std::unique_ptr<EntryWalk> entries_;
@@ -261,23 +262,24 @@ class PatientSource final : public Source {
 
 }  // namespace
 
-Result<std::unique_ptr<Source>> latest_source(const Ground& ground, const PageRequest& request,
-                                              Lsn after, std::shared_ptr<const LiveMap> map,
+Result<std::unique_ptr<Source>> latest_source(const SourceContext& context,
+                                              const PageRequest& request, Lsn after,
+                                              std::shared_ptr<const LiveMap> map,
                                               std::uint64_t page_items) {
   const Passes passes{request.scope, request.container.default_ttl, request.now,
                       request.newer_than};
   const bool mapped = map != nullptr;
   auto log =
-      std::make_unique<LogSource>(ground, after, passes, std::move(map), Snapshot::Access::Scan);
-  const auto bounds = request.scope.whole() ? std::nullopt : entry_bounds(ground, request);
-  const std::uint64_t lsns = ground.head.lsns_above(after);
+      std::make_unique<LogSource>(context, after, passes, std::move(map), Snapshot::Access::Scan);
+  const auto bounds = request.scope.whole() ? std::nullopt : entry_bounds(context, request);
+  const std::uint64_t lsns = context.head.lsns_above(after);
   if (!bounds || lsns <= kShortLog) return log;
 
   // The log costs what lies between the position and as many of the scope's documents as fill a
   // page; the entries cost all of theirs.
-  const auto documents = static_cast<double>(ground.head.documents);
+  const auto documents = static_cast<double>(context.head.documents);
   const double versions_per_lsn =
-      std::max(1.0, documents / static_cast<double>(ground.head.lsns_above(Lsn{}) + 1));
+      std::max(1.0, documents / static_cast<double>(context.head.lsns_above(Lsn{}) + 1));
   double log_rest = static_cast<double>(lsns) * versions_per_lsn;
   if (mapped) log_rest = std::min(log_rest, documents);
   const auto page = static_cast<double>(page_items);
@@ -285,18 +287,18 @@ Result<std::unique_ptr<Source>> latest_source(const Ground& ground, const PageRe
     const double per_match = documents / static_cast<double>(std::max<std::size_t>(entries, 1));
     return kLogStepCost * std::min(log_rest, page * per_match);
   };
-  auto entries = std::make_unique<EntryWalk>(ground, *bounds, passes, after);
+  auto entries = std::make_unique<EntryWalk>(context, *bounds, passes, after);
   ORRERY_TRY(const bool all, entries->read([&](std::size_t count) {
     const double fetches = std::min(page, static_cast<double>(count));
     return kEntryStepCost * static_cast<double>(count) + kFetchCost * fetches > log_cost(count);
   }));
   if (all) {
-    return std::make_unique<KeyedSource>(ground, std::move(*entries).positions_above(after),
+    return std::make_unique<KeyedSource>(context, std::move(*entries).positions_above(after),
                                          passes);
   }
   log->give_up_after(static_cast<std::size_t>(kPatience * log_cost(entries->looked_at())) +
                      kShortLog);
-  return std::make_unique<PatientSource>(ground, std::move(log), passes, std::move(entries));
+  return std::make_unique<PatientSource>(context, std::move(log), passes, std::move(entries));
 }
 
 }  // namespace orrery::feed

@@ -513,7 +513,7 @@ TEST_F(LatestTest, APageIsGivenUpWhenItsClientHasGone) {
   asked.work = &work;
   const auto page = reader.read(*part, asked);
   ASSERT_FALSE(page);
-  EXPECT_EQ(page.error().code(), ErrorCode::Unavailable);
+  EXPECT_EQ(page.error().code(), ErrorCode::ClientGone);
   EXPECT_EQ(slow.asked, 1);
 }
 

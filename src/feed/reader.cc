@@ -83,11 +83,12 @@ Result<> Reader::check(const storage::Head& head, const PageRequest& request) {
   return check_position(head, request);
 }
 
-Result<std::unique_ptr<Source>> Reader::open(const Ground& ground, const PageRequest& request) {
+Result<std::unique_ptr<Source>> Reader::open(const SourceContext& context,
+                                             const PageRequest& request) {
   std::shared_ptr<const LiveMap> map;
-  if (request.mode == Mode::Latest) map = live_maps_.of(ground.partition, ground.head);
-  return open_source(ground, request, request.after, std::move(map),
-                     likely_items(ground.head, request));
+  if (request.mode == Mode::Latest) map = live_maps_.of(context.partition, context.head);
+  return open_source(context, request, request.after, std::move(map),
+                     likely_items(context.head, request));
 }
 
 Result<Page> Reader::read(const partition::Partition& partition, const PageRequest& request,
@@ -117,8 +118,8 @@ Result<Page> Reader::read(const storage::Snapshot& snapshot, PartitionNumber par
   const auto begun = thread_cpu_time();
   reserve(text, head, request);
   const RequestWork work(request);
-  const Ground ground{snapshot, partition, head, *work};
-  ORRERY_TRY(const auto source, open(ground, request));
+  const SourceContext context{snapshot, partition, head, *work};
+  ORRERY_TRY(const auto source, open(context, request));
   PageBuilder builder(request, *work, std::move(text));
   ORRERY_TRY(Step step, source->next());
   Lsn shown = request.after;

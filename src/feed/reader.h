@@ -40,7 +40,7 @@ struct ReaderStats {
   std::atomic<std::uint64_t> positions_ahead{0};  ///< refused: they were beyond the head
 };
 
-struct Ground;
+struct SourceContext;
 class Source;
 
 /// Thread-safe.
@@ -53,11 +53,14 @@ class Reader {
   /// may have a head that is not published yet. Never blocks.
   std::optional<Page> caught_up(const partition::Partition& partition, const PageRequest& request);
 
+  /// For those who read several partitions at one moment. Unavailable while the store is reopened
+  /// after a disk error.
+  Result<storage::Snapshot> snapshot() const { return store_.snapshot(); }
+
   /// A page, from a snapshot of its own. `text` is what the items are appended to. Blocks.
   /// BadRequest when the position lies before where the history that is asked for begins, or beyond
-  /// the head; RangeGone
-  /// when others have taken the partition's place; Unavailable on an I/O error; what the request's
-  /// filter fails with.
+  /// the head; RangeGone when others have taken the partition's place; Unavailable on an I/O error;
+  /// the error of the request's filter.
   Result<Page> read(const partition::Partition& partition, const PageRequest& request,
                     std::string text = {});
   /// The same from a snapshot that the caller has: several partitions at one moment.
@@ -81,7 +84,7 @@ class Reader {
   Result<> check(const storage::Head& head, const PageRequest& request);
 
   /// The source of a request above its `after`. For those who merge several.
-  Result<std::unique_ptr<Source>> open(const Ground& ground, const PageRequest& request);
+  Result<std::unique_ptr<Source>> open(const SourceContext& context, const PageRequest& request);
 
   const ReaderStats& stats() const { return stats_; }
 

@@ -84,7 +84,7 @@ struct Passes {
 };
 
 /// What all sources of a partition stand on. Outlives them.
-struct Ground {
+struct SourceContext {
   const storage::Snapshot& snapshot;
   PartitionNumber partition;
   const storage::Head& head;  ///< in that snapshot
@@ -121,8 +121,8 @@ class RequestWork {
 class LogSource final : public Source {
  public:
   /// Those with `after` < LSN. `map` may be null.
-  LogSource(const Ground& ground, Lsn after, Passes passes, std::shared_ptr<const LiveMap> map,
-            storage::Snapshot::Access access);
+  LogSource(const SourceContext& context, Lsn after, Passes passes,
+            std::shared_ptr<const LiveMap> map, storage::Snapshot::Access access);
   Result<Step> next() override;
 
   std::size_t looked_at() const override { return looked_at_; }
@@ -133,7 +133,7 @@ class LogSource final : public Source {
  private:
   void advance();
 
-  const Ground& ground_;
+  const SourceContext& context_;
   const Passes passes_;
   const std::shared_ptr<const LiveMap> map_;
   std::optional<LiveMap::Walk> walk_;
@@ -149,11 +149,12 @@ class LogSource final : public Source {
 class KeyedSource final : public Source {
  public:
   /// `positions` ascend, and are in the snapshot.
-  KeyedSource(const Ground& ground, std::vector<storage::LogPosition> positions, Passes passes);
+  KeyedSource(const SourceContext& context, std::vector<storage::LogPosition> positions,
+              Passes passes);
   Result<Step> next() override;
 
  private:
-  const Ground& ground_;
+  const SourceContext& context_;
   const std::vector<storage::LogPosition> positions_;
   const Passes passes_;
   std::optional<storage::Snapshot::Cursor> cursor_;
@@ -165,11 +166,11 @@ class HistorySource final : public Source {
  public:
   enum class Kinds { All, Deletes };
   /// Those with `after` < LSN.
-  HistorySource(const Ground& ground, Lsn after, Passes passes, Kinds kinds);
+  HistorySource(const SourceContext& context, Lsn after, Passes passes, Kinds kinds);
   Result<Step> next() override;
 
  private:
-  const Ground& ground_;
+  const SourceContext& context_;
   const Passes passes_;
   const Kinds kinds_;
   const Lsn after_;
@@ -206,14 +207,16 @@ std::optional<Lsn> began_at_of_next(const storage::Head& head, const PageRequest
                                     Lsn position);
 
 /// Everything that the request asks for above `after`, in order.
-Result<std::unique_ptr<Source>> open_source(const Ground& ground, const PageRequest& request,
-                                            Lsn after, std::shared_ptr<const LiveMap> map,
+Result<std::unique_ptr<Source>> open_source(const SourceContext& context,
+                                            const PageRequest& request, Lsn after,
+                                            std::shared_ptr<const LiveMap> map,
                                             std::uint64_t page_items);
 
 /// The live documents of the request's scope above `after`: the cheaper of the log from there on,
 /// and the scope's own entries sorted. `page_items` is about how many will be taken.
-Result<std::unique_ptr<Source>> latest_source(const Ground& ground, const PageRequest& request,
-                                              Lsn after, std::shared_ptr<const LiveMap> map,
+Result<std::unique_ptr<Source>> latest_source(const SourceContext& context,
+                                              const PageRequest& request, Lsn after,
+                                              std::shared_ptr<const LiveMap> map,
                                               std::uint64_t page_items);
 
 }  // namespace orrery::feed

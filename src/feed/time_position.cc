@@ -24,15 +24,15 @@ UnixSeconds time_of(Family family, std::string_view value) {
 
 /// An LSN ≥ `low` such that nothing in (low, it] is newer than `time`, as high as possible. Above
 /// `low` times must not fall as LSNs rise.
-Result<Lsn> last_not_newer(const Ground& ground, Family family, Lsn low, UnixSeconds time,
+Result<Lsn> last_not_newer(const SourceContext& context, Family family, Lsn low, UnixSeconds time,
                            const LiveMap* map) {
   // Nothing up to `low` is newer; all there is above `high` is.
-  Lsn high = ground.head.lsn;
+  Lsn high = context.head.lsn;
   std::optional<LiveMap::Walk> walk;
   if (map != nullptr && family == Family::Log) walk.emplace(*map);
   auto cursor =
-      ground.snapshot.cursor(family, storage::log_key(ground.partition, {next(low), 0}),
-                             storage::log_key(ground.partition, {next(ground.head.lsn), 0}));
+      context.snapshot.cursor(family, storage::log_key(context.partition, {next(low), 0}),
+                              storage::log_key(context.partition, {next(context.head.lsn), 0}));
   while (low < high) {
     const Lsn middle{low.value + (high.value - low.value + 1) / 2};
     storage::LogPosition target{middle, 0};
@@ -43,7 +43,7 @@ Result<Lsn> last_not_newer(const Ground& ground, Family family, Lsn low, UnixSec
       high = Lsn{middle.value - 1};
       continue;
     }
-    cursor.seek(storage::log_key(ground.partition, target));
+    cursor.seek(storage::log_key(context.partition, target));
     if (!cursor.valid()) ORRERY_TRY(cursor.status());
     if (!cursor.valid() || storage::log_position(cursor.key()).lsn > high ||
         time_of(family, cursor.value()) > time) {
@@ -80,8 +80,8 @@ Result<TimePosition> Reader::find_time(const storage::Snapshot& snapshot, Partit
   const auto map = live_maps_.of(partition, head);
   // The first that the scope shows of what is newer, above `after`.
   const auto first_above = [&](const storage::Head& up_to, Lsn after) -> Result<bool> {
-    const Ground ground{snapshot, partition, up_to, *work};
-    ORRERY_TRY(const auto source, open_source(ground, request, after, map, 1));
+    const SourceContext context{snapshot, partition, up_to, *work};
+    ORRERY_TRY(const auto source, open_source(context, request, after, map, 1));
     ORRERY_TRY(const Step step, source->next());
     if (step == Step::End) return false;
     // Out of time, everything below is known not to match: that is a correct beginning too.
@@ -105,11 +105,11 @@ Result<TimePosition> Reader::find_time(const storage::Snapshot& snapshot, Partit
     ORRERY_TRY(const bool matched, first_above(merged, Lsn{}));
     if (matched) return settled();
   }
-  const Ground ground{snapshot, partition, head, *work};
-  ORRERY_TRY(Lsn after, last_not_newer(ground, Family::Log, head.merged_at, time, map.get()));
+  const SourceContext context{snapshot, partition, head, *work};
+  ORRERY_TRY(Lsn after, last_not_newer(context, Family::Log, head.merged_at, time, map.get()));
   if (request.tombstones) {
     ORRERY_TRY(const Lsn deletes,
-               last_not_newer(ground, Family::History, head.merged_at, time, nullptr));
+               last_not_newer(context, Family::History, head.merged_at, time, nullptr));
     after = std::min(after, deletes);
   }
   ORRERY_TRY(first_above(head, after));

@@ -16,9 +16,8 @@
 namespace orrery::geo {
 namespace {
 
-constexpr double kDegree = std::numbers::pi / 180;
-/// What is computed is rounded: off by less than this part of it.
-constexpr double kRounding = 1e-11;
+/// The relative error of rounding is less than this.
+constexpr double kCellRounding = 1e-11;
 
 /// Degrees of longitude; what is less is so for certain.
 constexpr double kHalfTurn = 180 - 1e-6;
@@ -132,7 +131,7 @@ std::vector<Bounds> bounds_in_plane(const Outline& outline, double distance) {
     for (const auto [x, y] : chain) bounds = both(bounds, {x, y, x, y});
     const double size = std::max({std::fabs(bounds.west), std::fabs(bounds.east),
                                   std::fabs(bounds.south), std::fabs(bounds.north)});
-    const double reach = distance * (1 + kRounding) + size * kRounding;
+    const double reach = distance * (1 + kCellRounding) + size * kCellRounding;
     out.push_back(
         {bounds.west - reach, bounds.south - reach, bounds.east + reach, bounds.north + reach});
   };
@@ -307,18 +306,18 @@ std::vector<json::KeyInterval> covering_intervals(const json::Value& region, boo
   std::vector<json::KeyInterval> intervals;
   const auto outline = outline_of(region, is_planar);
   if (!outline || !(distance >= 0)) return intervals;
-  // What is so near to each other is the same place for those who compare geometries: on the earth
-  // two decimetres, and in a plane some 1e-8.
+  // Comparisons of geometries take places this near to each other for the same: on the earth two
+  // decimetres, and in a plane some 1e-8.
   constexpr double kSamePlaceMetres = 1;
   constexpr double kSamePlace = 1e-6;
-  const double reach = distance * (1 + kRounding) + (is_planar ? kSamePlace : kSamePlaceMetres);
+  const double reach = distance * (1 + kCellRounding) + (is_planar ? kSamePlace : kSamePlaceMetres);
   for (const Cell& cell : covering(*outline, is_planar, reach, cells_max)) {
     std::string way = cell.way();
-    // What lies in the cell has keys that begin with the way to it.
+    // Geometries in the cell have keys that begin with the way to it: one interval.
     std::string after = way;
     if (!after.empty()) ++after.back();
     intervals.push_back({way, after.empty() ? std::string(1, '\xFF') : after});
-    // What the cell lies in may reach into it: exactly these cells, not all that is in them.
+    // Geometries in the cells around it may reach into it: exactly these, not all that is in them.
     while (!way.empty()) {
       way.pop_back();
       intervals.push_back({way + kEnd, way + '\1'});

@@ -11,7 +11,6 @@ namespace {
 
 using std::numbers::pi;
 
-constexpr double kDegree = pi / 180;
 constexpr double kEccentricitySquare = kFlattening * (2 - kFlattening);
 
 Space direction_of(Position position) { return normalized(on_earth(position)); }
@@ -34,9 +33,8 @@ double authalic_radius_square() {
   return kPolarMetres * kPolarMetres / 2 * (1 / (1 - kEccentricitySquare) + std::atanh(e) / e);
 }
 
-/// The integral of sin(authalic) - sin(geocentric) over the longitude, along an arc. What is
-/// integrated over the angle of the arc is smooth, also beside the poles, where the longitude is
-/// not.
+/// The integral of sin(authalic) - sin(geocentric) over the longitude, along an arc. The integrand
+/// over the angle of the arc is smooth, also beside the poles, where the longitude is not.
 double authalic_excess(Space a, Space b) {
   // Gauss and Legendre, five points.
   static constexpr std::array<std::array<double, 2>, 5> kPoints = {

@@ -6,6 +6,8 @@
 // latitudes all questions of what lies where are those of a sphere.
 #pragma once
 
+#include <numbers>
+
 #include <span>
 
 namespace orrery::geo {
@@ -32,6 +34,7 @@ Space cross(Space a, Space b);
 double length(Space a);
 Space normalized(Space a);
 
+inline constexpr double kDegree = std::numbers::pi / 180;  ///< in radians
 inline constexpr double kEquatorMetres = 6378137.0;
 inline constexpr double kFlattening = 1 / 298.257223563;
 inline constexpr double kPolarMetres = kEquatorMetres * (1 - kFlattening);

@@ -1,12 +1,11 @@
 #include "geo/geodesic.h"
 
 #include <cmath>
-#include <numbers>
 
 #include <boost/geometry/util/math.hpp>
 
 // Boost's own turns a negative quadrant into an unsigned number, which is whatever the processor
-// makes of it. What it is asked here is all within half a turn, so this is as exact.
+// makes of it. Arguments here are all within half a turn, so this is as exact.
 template <>
 inline void boost::geometry::math::sin_cos_degrees<double>(const double& degrees, double& sine,
                                                            double& cosine) {
@@ -37,12 +36,13 @@ inline void boost::geometry::math::sin_cos_degrees<double>(const double& degrees
 #include <boost/geometry/formulas/karney_inverse.hpp>
 #include <boost/geometry/srs/spheroid.hpp>
 
+#include "geo/earth.h"
+
 namespace orrery::geo {
 
 double metres_between(Position a, Position b) {
   using Inverse = boost::geometry::formula::karney_inverse<double, true, false>;
   static const boost::geometry::srs::spheroid<double> earth(kEquatorMetres, kPolarMetres);
-  constexpr double kDegree = std::numbers::pi / 180;
   if (a == b) return 0;
   return Inverse::apply(a.x * kDegree, a.y * kDegree, b.x * kDegree, b.y * kDegree, earth).distance;
 }

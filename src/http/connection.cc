@@ -28,7 +28,6 @@ using boost::system::error_code;
 using std::chrono::milliseconds;
 
 // Errors come back as values.
-constexpr auto kToken = asio::as_tuple(asio::use_awaitable);
 
 constexpr unsigned char kTlsHandshake = 0x16;
 
@@ -172,7 +171,7 @@ asio::awaitable<void> Connection::run(std::unique_ptr<Connection> self) {
     if (self->admission_ == Admission::Welcome) {
       co_await self->serve();
     } else {
-      co_await self->turn_away();
+      co_await self->reject_over_limit();
     }
   } catch (const std::exception& exception) {
     // Only memory can be short here: I/O reports its errors as values.
@@ -369,7 +368,7 @@ asio::awaitable<Response> Connection::handle() {
   } catch (...) {
     diagnostics::error("{} {} failed", request.method, request.target);
   }
-  if (!at_home()) co_await come_home();
+  if (!is_on_loop()) co_await resume_on_loop();
   if (!response) {
     response = make_refusal(Error(ErrorCode::Internal, "The request failed unexpectedly."));
   }
@@ -407,9 +406,11 @@ void Connection::settle_answer(Response& response) {
 }
 
 // A handler may have come back on a thread of somebody else's.
-bool Connection::at_home() const { return loop_.context().get_executor().running_in_this_thread(); }
+bool Connection::is_on_loop() const {
+  return loop_.context().get_executor().running_in_this_thread();
+}
 
-asio::awaitable<void> Connection::come_home() {
+asio::awaitable<void> Connection::resume_on_loop() {
   co_await asio::post(loop_.context().get_executor(), asio::use_awaitable);
 }
 
@@ -451,7 +452,7 @@ asio::awaitable<void> Connection::time_out() {
                                                    service_.limits.request_time_max.count()))));
 }
 
-asio::awaitable<void> Connection::turn_away() {
+asio::awaitable<void> Connection::reject_over_limit() {
   auto refusal = make_refusal(
       Error(ErrorCode::Unavailable,
             fmt::format("The server has its limit of {} connections open. Close some, or share "

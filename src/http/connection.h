@@ -10,8 +10,10 @@
 #include <string>
 #include <string_view>
 
+#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/buffer.hpp>
+#include <boost/asio/use_awaitable.hpp>
 
 #include "base/error.h"
 #include "http/client_watch.h"
@@ -23,7 +25,10 @@
 
 namespace orrery::http {
 
-/// What the connections of a listener share. Outlives them.
+/// Awaits an operation and gives its error code instead of throwing.
+inline constexpr auto kToken = boost::asio::as_tuple(boost::asio::use_awaitable);
+
+/// Shared by the connections of a listener. Outlives them.
 struct Service {
   explicit Service(const Limits& given) : limits(given), memory(given.memory_bytes_max) {}
 
@@ -94,8 +99,8 @@ class Connection final : private Client {
   Request& describe_request();
   boost::asio::awaitable<Response> handle();
   void settle_answer(Response& response);
-  bool at_home() const;
-  boost::asio::awaitable<void> come_home();
+  bool is_on_loop() const;
+  boost::asio::awaitable<void> resume_on_loop();
   void when_gone(std::move_only_function<void()> leave) override;
   Result<> hold_answer(std::size_t bytes) override;
   std::string address() const override;
@@ -117,7 +122,7 @@ class Connection final : private Client {
   Response make_refusal(Error error, std::chrono::milliseconds retry_after = {});
   boost::asio::awaitable<void> refuse(Response response);
   boost::asio::awaitable<void> time_out();
-  boost::asio::awaitable<void> turn_away();
+  boost::asio::awaitable<void> reject_over_limit();
   boost::asio::awaitable<void> say_goodbye();
   boost::asio::awaitable<void> linger();
 

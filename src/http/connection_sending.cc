@@ -22,7 +22,6 @@ namespace asio = boost::asio;
 using boost::system::error_code;
 
 // Errors come back as values.
-constexpr auto kToken = asio::as_tuple(asio::use_awaitable);
 
 // Copying a small body behind its head is cheaper than a gather write of two buffers.
 constexpr std::size_t kFlatBytesMax = 4 * 1024;
@@ -79,7 +78,7 @@ asio::awaitable<bool> Connection::send_stream(std::unique_ptr<BodyStream> stream
       diagnostics::error("{} {} broke off: {}", request.method, request.target, exception.what());
       co_return false;
     }
-    if (!at_home()) co_await come_home();
+    if (!is_on_loop()) co_await resume_on_loop();
     if (!shared_) break;
     if (shared_->empty()) continue;  // A chunk of nothing would be the end.
     head_.clear();

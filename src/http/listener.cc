@@ -27,7 +27,6 @@ using asio::ip::tcp;
 using boost::system::error_code;
 using std::chrono::milliseconds;
 
-constexpr auto kToken = asio::as_tuple(asio::use_awaitable);
 using Acceptor = asio::basic_socket_acceptor<tcp, asio::io_context::executor_type>;
 
 // When the process is out of file descriptors, accepting again at once would fail again.
@@ -44,8 +43,8 @@ struct Machine {
   std::vector<std::unique_ptr<EventLoop>> loops;
 };
 
-/// Where machines are kept whose handlers did not come back: whoever holds such a handler may still
-/// post to its loop, so the loop must exist until the process ends.
+/// Keeps machines whose handlers did not come back until the process ends: the holder of such a
+/// handler may still post to its loop, so the loop must exist.
 void keep_forever(std::unique_ptr<Machine> machine) {
   static std::mutex mutex;
   static auto* kept = new std::vector<std::unique_ptr<Machine>>;

@@ -1,5 +1,5 @@
-// One bound for the memory of all requests and answers, and for the number of connections: who
-// gives way when there is not enough.
+// One bound for the memory of all requests and answers, and for the number of connections: which of
+// them are evicted or refused when there is not enough.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -17,7 +17,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds kNever{600'000};
+constexpr milliseconds kNotYet{600'000};
 constexpr std::size_t kMiB = 1 << 20;
 constexpr std::size_t kSharedBytes = 16'000'000;
 
@@ -25,13 +25,13 @@ constexpr std::size_t kSharedBytes = 16'000'000;
 Limits limits_of_4_mib() {
   return {.memory_bytes_max = 4 * kMiB,
           .memory_time_max = milliseconds(50),
-          .request_time_max = kNever,
-          .idle_time_max = kNever,
-          .send_time_max = kNever,
-          .send_time_max_when_short = kNever};
+          .request_time_max = kNotYet,
+          .idle_time_max = kNotYet,
+          .send_time_max = kNotYet,
+          .send_time_max_when_short = kNotYet};
 }
 
-ListenerOptions with(Limits limits) { return {.limits = limits}; }
+ListenerOptions with_memory(Limits limits) { return {.limits = limits}; }
 
 std::string head_of_post(std::size_t body_bytes, const std::string& more = {}) {
   return fmt::format("POST /a HTTP/1.1\r\ncontent-length: {}\r\n{}\r\n", body_bytes, more);
@@ -57,7 +57,7 @@ TEST(MemoryBudget, CountsWhatIsHeldAndNothingMore) {
 }
 
 TEST(ListenerMemory, SmallRequestsAndAnswersTakeNothingOfIt) {
-  TestServer server(with(limits_of_4_mib()));
+  TestServer server(with_memory(limits_of_4_mib()));
   TestClient client(server.port());
   client.send(head_of_post(5'000));
   EXPECT_TRUE(eventually([&] { return server.admissions == 1; }));
@@ -69,7 +69,7 @@ TEST(ListenerMemory, SmallRequestsAndAnswersTakeNothingOfIt) {
 }
 
 TEST(ListenerMemory, AnAnnouncedBodyIsHeldFromItsHeadToItsAnswer) {
-  TestServer server(with(limits_of_4_mib()));
+  TestServer server(with_memory(limits_of_4_mib()));
   TestClient client(server.port());
   client.send(head_of_post(2'000'000));
   EXPECT_TRUE(eventually([&] { return server.listener().memory().used() >= 2'000'000; }));
@@ -79,7 +79,7 @@ TEST(ListenerMemory, AnAnnouncedBodyIsHeldFromItsHeadToItsAnswer) {
 }
 
 TEST(ListenerMemory, AnIdleConnectionKeepsNothingOfALargeRequest) {
-  TestServer server(with(limits_of_4_mib()));
+  TestServer server(with_memory(limits_of_4_mib()));
   TestClient client(server.port());
   for (int i = 0; i < 3; ++i) {
     EXPECT_EQ(client.ask(head_of_post(1'500'000) + std::string(1'500'000, 'x')).status, 200);
@@ -88,7 +88,7 @@ TEST(ListenerMemory, AnIdleConnectionKeepsNothingOfALargeRequest) {
 }
 
 TEST(ListenerMemory, ABodyThatWasAdmittedIsNotRefusedLater) {
-  TestServer server(with(limits_of_4_mib()));
+  TestServer server(with_memory(limits_of_4_mib()));
   TestClient first(server.port());
   TestClient second(server.port());
   for (auto* client : {&first, &second}) client->send(head_of_post(2'060'000));
@@ -101,7 +101,7 @@ TEST(ListenerMemory, ABodyThatWasAdmittedIsNotRefusedLater) {
 }
 
 TEST(ListenerMemory, ABodyThatDoesNotFitIs429AndIsNotInvited) {
-  TestServer server(with(limits_of_4_mib()));
+  TestServer server(with_memory(limits_of_4_mib()));
   TestClient first(server.port());
   TestClient second(server.port());
   first.send(head_of_post(2'000'000));
@@ -124,8 +124,8 @@ TEST(ListenerMemory, ABodyThatDoesNotFitIs429AndIsNotInvited) {
 
 TEST(ListenerMemory, ABodyThatDoesNotFitWaitsForRoom) {
   auto limits = limits_of_4_mib();
-  limits.memory_time_max = kNever;
-  TestServer server(with(limits));
+  limits.memory_time_max = kNotYet;
+  TestServer server(with_memory(limits));
   auto first = std::make_unique<TestClient>(server.port());
   TestClient second(server.port());
   first->send(head_of_post(2'000'000));
@@ -141,7 +141,7 @@ TEST(ListenerMemory, ABodyThatDoesNotFitWaitsForRoom) {
 }
 
 TEST(ListenerMemory, AChunkedBodyIsHeldAsItGrows) {
-  TestServer server(with(limits_of_4_mib()));
+  TestServer server(with_memory(limits_of_4_mib()));
   TestClient first(server.port());
   first.send(head_of_post(2'000'000));
   TestClient second(server.port());
@@ -161,7 +161,7 @@ TEST(ListenerMemory, AChunkedBodyIsHeldAsItGrows) {
 }
 
 TEST(ListenerMemory, HeadsLeaveHalfOfItToThoseWhoAreKnown) {
-  TestServer server(with(limits_of_4_mib()));
+  TestServer server(with_memory(limits_of_4_mib()));
   std::vector<std::unique_ptr<TestClient>> clients;
   const std::string half_a_head = "GET /a HTTP/1.1\r\nx: " + std::string(100'000, 'x');
   while (server.stats().memory_refusals == 0) {
@@ -180,7 +180,7 @@ TEST(ListenerMemory, HeadsLeaveHalfOfItToThoseWhoAreKnown) {
 }
 
 TEST(ListenerMemory, AStrangersBodyIsNotRead) {
-  TestServer server(with(limits_of_4_mib()));
+  TestServer server(with_memory(limits_of_4_mib()));
   std::vector<std::unique_ptr<TestClient>> clients;
   for (int i = 0; i < 20; ++i) {
     clients.push_back(std::make_unique<TestClient>(server.port()));
@@ -197,14 +197,14 @@ TEST(ListenerMemory, AStrangersBodyIsNotRead) {
 }
 
 TEST(ListenerMemory, AStrangerIsRefusedBeforeItsBodyIsInvited) {
-  TestServer server(with(limits_of_4_mib()));
+  TestServer server(with_memory(limits_of_4_mib()));
   TestClient client(server.port());
   client.send(head_of_post(100, "x-stranger: yes\r\nexpect: 100-continue\r\n"));
   EXPECT_EQ(client.read_answer().status, 401);
 }
 
 TEST(ListenerMemory, UnreadAnswersCountAndOthersHearOfIt) {
-  TestServer server(with(limits_of_4_mib()));
+  TestServer server(with_memory(limits_of_4_mib()));
   TestClient unread(server.port(), "127.0.0.1", 4096);
   unread.send("GET /bytes/3900000 HTTP/1.1\r\n\r\n");
   ASSERT_TRUE(eventually([&] { return server.listener().memory().used() >= 3'900'000; }));
@@ -221,7 +221,7 @@ TEST(ListenerMemory, UnreadAnswersCountAndOthersHearOfIt) {
 }
 
 TEST(ListenerMemory, AnAnswerCountsFromWhenItWasReadWhereverThatIs) {
-  TestServer server(with(limits_of_4_mib()));
+  TestServer server(with_memory(limits_of_4_mib()));
   TestClient first(server.port());
   first.send("GET /read/3900000 HTTP/1.1\r\n\r\n");
   ASSERT_TRUE(server.entered.pass());
@@ -240,8 +240,8 @@ TEST(ListenerMemory, AnAnswerCountsFromWhenItWasReadWhereverThatIs) {
 TEST(ListenerMemory, ReadersThatDoNotReadAreDroppedWhenItIsShort) {
   auto limits = limits_of_4_mib();
   limits.send_time_max_when_short = milliseconds(50);
-  TestServer server(with(limits));
-  // A receive buffer this small leaves most of an answer with the server.
+  TestServer server(with_memory(limits));
+  // A receive buffer this small leaves most of an answer with_memory the server.
   TestClient unread(server.port(), "127.0.0.1", 4096);
   unread.send("GET /bytes/3900000 HTTP/1.1\r\n\r\n");
   EXPECT_TRUE(eventually([&] { return server.stats().slow_readers_dropped == 1; }));
@@ -250,7 +250,7 @@ TEST(ListenerMemory, ReadersThatDoNotReadAreDroppedWhenItIsShort) {
 }
 
 TEST(ListenerMemory, APieceOfAStreamThatIsNotReadCounts) {
-  TestServer server(with(limits_of_4_mib()));
+  TestServer server(with_memory(limits_of_4_mib()));
   TestClient client(server.port(), "127.0.0.1", 4096);
   client.send("GET /pieces/3/3900000 HTTP/1.1\r\n\r\n");
   EXPECT_TRUE(eventually([&] { return server.listener().memory().used() >= 3'900'000; }));
@@ -263,7 +263,7 @@ TEST(ListenerMemory, APieceOfAStreamThatIsNotReadCounts) {
 TEST(ListenerMemory, ATextThatManySendIsCountedByItsShare) {
   auto limits = limits_of_4_mib();
   limits.memory_bytes_max = 3 * kSharedBytes;
-  TestServer server(with(limits));
+  TestServer server(with_memory(limits));
   std::vector<std::unique_ptr<TestClient>> clients;
   for (std::size_t i = 0; i < 12; ++i) {
     clients.push_back(std::make_unique<TestClient>(server.port(), "127.0.0.1", 4096));
@@ -290,7 +290,7 @@ TEST(ListenerMemory, WhatTlsHoldsOfAnAnswerCounts) {
 TEST(ListenerRoom, IdleStrangersMakeRoomForOthers) {
   auto limits = limits_of_4_mib();
   limits.connections_max = 16;
-  TestServer server(with(limits));
+  TestServer server(with_memory(limits));
   TestClient known(server.port());
   EXPECT_EQ(known.ask("GET /a HTTP/1.1\r\n\r\n").status, 200);
   std::vector<std::unique_ptr<TestClient>> strangers;
@@ -312,7 +312,7 @@ TEST(ListenerRoom, IdleStrangersMakeRoomForOthers) {
 TEST(ListenerRoom, WhoIsKnownIsNotClosedForOthers) {
   auto limits = limits_of_4_mib();
   limits.connections_max = 8;
-  TestServer server(with(limits));
+  TestServer server(with_memory(limits));
   std::vector<std::unique_ptr<TestClient>> known;
   for (int i = 0; i < 8; ++i) {
     known.push_back(std::make_unique<TestClient>(server.port()));

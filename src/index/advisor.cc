@@ -6,7 +6,7 @@
 
 namespace orrery::index {
 
-Advisor::Advice Advisor::saw(const Observation& observation) {
+Advisor::Advice Advisor::observe(const Observation& observation) {
   Advice advice;
   // A container that is small is read faster than an index is kept.
   if (observation.documents < limits_.documents_min || observation.helpful.empty()) return advice;
@@ -37,7 +37,7 @@ Advisor::Advice Advisor::saw(const Observation& observation) {
   return advice;
 }
 
-Advisor::Advice Advisor::asked_for(const Observation& observation, std::size_t indexes_max) {
+Advisor::Advice Advisor::request(const Observation& observation, std::size_t indexes_max) {
   const UnixSeconds now = clock_.unix_seconds();
   const std::lock_guard lock(mutex_);
   Container& container = container_of(observation, now);

@@ -65,10 +65,10 @@ class Advisor {
     std::vector<IndexSpec> build;   ///< now
     std::vector<std::string> drop;  ///< to make room for them
   };
-  Advice saw(const Observation& observation);
+  Advice observe(const Observation& observation);
   /// The same where the query wants its indexes at once, whatever it would read: some of them, if
   /// there is no room for others in a container that may have `indexes_max`.
-  Advice asked_for(const Observation& observation, std::size_t indexes_max);
+  Advice request(const Observation& observation, std::size_t indexes_max);
 
   /// A query was served by these indexes, by IndexSpec::text, and did not have to read so many
   /// documents. One call may stand for several.

@@ -43,7 +43,7 @@ class AdvisorTest : public testing::Test {
     return observation;
   }
   std::vector<std::string> after(const Query& query) {
-    const auto advice = advisor.saw(observation_of(query));
+    const auto advice = advisor.observe(observation_of(query));
     dropped = advice.drop;
     return texts_of(advice.build);
   }
@@ -121,26 +121,26 @@ TEST_F(AdvisorTest, AContainerThatIsMadeAnewBeginsAnew) {
 
 TEST_F(AdvisorTest, NoMoreThanSoMuchIsRemembered) {
   Advisor small(clock, {.containers_max = 2, .wishes_max = 2});
-  const auto saw = [&](const std::string& container, const std::string& path) {
+  const auto observe = [&](const std::string& container, const std::string& path) {
     clock.advance(1s);
     return small
-        .saw({.container = container,
-              .documents = 5000,
-              .helpful = {IndexSpec::parse(path).value()},
-              .indexes = 0,
-              .documents_read = 5000,
-              .rows = 0})
+        .observe({.container = container,
+                  .documents = 5000,
+                  .helpful = {IndexSpec::parse(path).value()},
+                  .indexes = 0,
+                  .documents_read = 5000,
+                  .rows = 0})
         .build.size();
   };
-  EXPECT_EQ(saw("one", "/a"), 1U);
-  EXPECT_EQ(saw("one", "/b"), 1U);
-  EXPECT_EQ(saw("one", "/c"), 1U);
-  EXPECT_EQ(saw("one", "/b"), 0U);
-  EXPECT_EQ(saw("one", "/a"), 1U) << "forgotten, so it is told again";
-  EXPECT_EQ(saw("two", "/a"), 1U);
-  EXPECT_EQ(saw("three", "/a"), 1U);
-  EXPECT_EQ(saw("two", "/a"), 0U);
-  EXPECT_EQ(saw("one", "/a"), 1U) << "forgotten";
+  EXPECT_EQ(observe("one", "/a"), 1U);
+  EXPECT_EQ(observe("one", "/b"), 1U);
+  EXPECT_EQ(observe("one", "/c"), 1U);
+  EXPECT_EQ(observe("one", "/b"), 0U);
+  EXPECT_EQ(observe("one", "/a"), 1U) << "forgotten, so it is told again";
+  EXPECT_EQ(observe("two", "/a"), 1U);
+  EXPECT_EQ(observe("three", "/a"), 1U);
+  EXPECT_EQ(observe("two", "/a"), 0U);
+  EXPECT_EQ(observe("one", "/a"), 1U) << "forgotten";
 }
 
 TEST_F(AdvisorTest, OfManyThreadsOneIsTold) {
@@ -148,7 +148,7 @@ TEST_F(AdvisorTest, OfManyThreadsOneIsTold) {
   {
     std::vector<std::jthread> threads;
     for (int i = 0; i < 4; ++i) {
-      threads.emplace_back([&] { told += advisor.saw(observation_of({})).build.size(); });
+      threads.emplace_back([&] { told += advisor.observe(observation_of({})).build.size(); });
     }
   }
   EXPECT_EQ(told, 1U);
@@ -218,14 +218,14 @@ TEST_F(AdvisorTest, ReadOnlyKeysDoNotMakeItForgetWhatOthersWant) {
 
 TEST_F(AdvisorTest, WhatIsAskedForIsBuiltAtOnceAsFarAsThereIsRoom) {
   const Query small{.documents_read = 0, .documents = 10};
-  EXPECT_THAT(texts_of(advisor.asked_for(observation_of(small), 64).build), ElementsAre("/a"));
-  EXPECT_THAT(texts_of(advisor.asked_for(observation_of(small), 64).build), ElementsAre("/a"))
+  EXPECT_THAT(texts_of(advisor.request(observation_of(small), 64).build), ElementsAre("/a"));
+  EXPECT_THAT(texts_of(advisor.request(observation_of(small), 64).build), ElementsAre("/a"))
       << "it is on its way";
   const auto junk = squat(100, true);
   const Query another{.helpful = {"/b"}, .automatic = junk, .is_read_only = true};
-  EXPECT_THAT(advisor.asked_for(observation_of(another), 64).build, IsEmpty());
+  EXPECT_THAT(advisor.request(observation_of(another), 64).build, IsEmpty());
   const Query full{.helpful = {"/c"}, .indexes = 64};
-  EXPECT_THAT(advisor.asked_for(observation_of(full), 64).build, IsEmpty());
+  EXPECT_THAT(advisor.request(observation_of(full), 64).build, IsEmpty());
 }
 
 }  // namespace

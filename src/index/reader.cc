@@ -49,7 +49,7 @@ Result<std::optional<std::vector<Candidate>>> find_candidates(
   return std::optional(std::move(found));
 }
 
-struct IndexWalk::State {
+struct IndexCursor::State {
   State(storage::Snapshot::Cursor opened, std::string all_begin_with)
       : cursor(std::move(opened)), prefix(std::move(all_begin_with)) {}
 
@@ -98,8 +98,8 @@ struct IndexWalk::State {
   }
 };
 
-IndexWalk::IndexWalk(const storage::Snapshot& snapshot, PartitionNumber partition,
-                     std::uint32_t index, std::string low, std::string high, bool is_backward) {
+IndexCursor::IndexCursor(const storage::Snapshot& snapshot, PartitionNumber partition,
+                         std::uint32_t index, std::string low, std::string high, bool is_backward) {
   const std::string upper = upper_bound(partition, index, high);
   state_ =
       std::make_unique<State>(snapshot.cursor(Family::Terms, bound(partition, index, low), upper),
@@ -108,14 +108,14 @@ IndexWalk::IndexWalk(const storage::Snapshot& snapshot, PartitionNumber partitio
   if (is_backward) state_->cursor.seek_for_prev(upper);
 }
 
-IndexWalk::IndexWalk(IndexWalk&&) noexcept = default;
-IndexWalk::~IndexWalk() = default;
+IndexCursor::IndexCursor(IndexCursor&&) noexcept = default;
+IndexCursor::~IndexCursor() = default;
 
-bool IndexWalk::next() {
+bool IndexCursor::next() {
   return state_->is_backward ? state_->next_backward() : state_->next_forward();
 }
-std::string_view IndexWalk::key() const { return state_->key; }
-Candidate IndexWalk::candidate() const { return state_->candidate; }
-Result<> IndexWalk::status() const { return state_->cursor.status(); }
+std::string_view IndexCursor::key() const { return state_->key; }
+Candidate IndexCursor::candidate() const { return state_->candidate; }
+Result<> IndexCursor::status() const { return state_->cursor.status(); }
 
 }  // namespace orrery::index

@@ -36,13 +36,13 @@ Result<std::optional<std::vector<Candidate>>> find_candidates(
 
 /// Goes over entries in the order of their keys, or in the reverse order of keys; entries of equal
 /// keys always in the order of document numbers.
-class IndexWalk {
+class IndexCursor {
  public:
   /// Within [low, high) of keys; empty `high`: to the end of the index.
-  IndexWalk(const storage::Snapshot& snapshot, PartitionNumber partition, std::uint32_t index,
-            std::string low, std::string high, bool is_backward);
-  IndexWalk(IndexWalk&&) noexcept;
-  ~IndexWalk();
+  IndexCursor(const storage::Snapshot& snapshot, PartitionNumber partition, std::uint32_t index,
+              std::string low, std::string high, bool is_backward);
+  IndexCursor(IndexCursor&&) noexcept;
+  ~IndexCursor();
 
   /// False at the end; then status() tells whether it is one.
   bool next();

@@ -59,7 +59,7 @@ class IndexReaderTest : public testing::Test {
 
   std::vector<Entry> walk(bool is_backward, std::string low = "", std::string high = "") {
     const auto view = snapshot();
-    IndexWalk walking(view, kPartition, kIndex, std::move(low), std::move(high), is_backward);
+    IndexCursor walking(view, kPartition, kIndex, std::move(low), std::move(high), is_backward);
     std::vector<Entry> found;
     while (walking.next()) {
       found.push_back({std::string(walking.key()), walking.candidate().number.value});
@@ -185,10 +185,10 @@ TEST_F(IndexReaderTest, ShowsWhatItsSnapshotShows) {
   batch_.erase_range(Family::Terms, storage::terms_prefix(kPartition, kIndex),
                      storage::terms_end(kPartition, kIndex));
   const auto later = snapshot();
-  IndexWalk before(view, kPartition, kIndex, "", "", true);
+  IndexCursor before(view, kPartition, kIndex, "", "", true);
   EXPECT_TRUE(before.next());
   EXPECT_EQ(before.key(), "a");
-  IndexWalk after(later, kPartition, kIndex, "", "", true);
+  IndexCursor after(later, kPartition, kIndex, "", "", true);
   EXPECT_FALSE(after.next());
 }
 

@@ -48,8 +48,6 @@ bool is_system_member(std::string_view name) {
   return system_member(name) != kSystemMembers.size();
 }
 
-Error bad(std::string message) { return Error(ErrorCode::BadRequest, std::move(message)); }
-
 /// An integer of so many digits that it may be beyond 64 bits.
 bool is_long_integer(std::string_view number) {
   constexpr std::size_t kDigitsAlwaysFit = 18;
@@ -102,24 +100,24 @@ bool no_double_holds(std::string_view number) {
   return parse_padded(parser, text, root) == simdjson::NUMBER_ERROR;
 }
 
-/// What is wrong with the first number that is.
+/// The error of the first number that is not valid.
 Error number_error(std::string_view text) {
   constexpr std::size_t kShownMax = 40;
-  Error error = bad("The document has a number that is not valid JSON.");
+  Error error = bad_request("The document has a number that is not valid JSON.");
   for_each_number(text, [&](std::size_t begin, std::size_t end) {
     const std::string_view number = text.substr(begin, end - begin);
     const std::string_view shown = number.substr(0, kShownMax);
     const std::string_view dots = number.size() > kShownMax ? "…" : "";
     if (!is_json_number(number)) {
-      error =
-          bad(fmt::format("The document has a number, {}{}, at byte {}, that is not valid JSON.",
-                          shown, dots, begin));
+      error = bad_request(
+          fmt::format("The document has a number, {}{}, at byte {}, that is not valid JSON.", shown,
+                      dots, begin));
       return false;
     }
     if (no_double_holds(number)) {
-      error =
-          bad(fmt::format("The document has a number, {}{}, at byte {}, that no double can hold.",
-                          shown, dots, begin));
+      error = bad_request(
+          fmt::format("The document has a number, {}{}, at byte {}, that no double can hold.",
+                      shown, dots, begin));
       return false;
     }
     return true;
@@ -128,7 +126,7 @@ Error number_error(std::string_view text) {
 }
 
 Error nesting_error() {
-  return bad(fmt::format("The document is nested deeper than {} levels.", kNestingMax));
+  return bad_request(fmt::format("The document is nested deeper than {} levels.", kNestingMax));
 }
 
 Error parse_error(simdjson::error_code error, std::string_view text) {
@@ -139,31 +137,33 @@ Error parse_error(simdjson::error_code error, std::string_view text) {
     case simdjson::DEPTH_ERROR:
       return nesting_error();
     case simdjson::EMPTY:
-      return bad("The body is empty; it must be a JSON object.");
+      return bad_request("The body is empty; it must be a JSON object.");
     case simdjson::UTF8_ERROR:
-      return bad("The document is not valid UTF-8.");
+      return bad_request("The document is not valid UTF-8.");
     case simdjson::STRING_ERROR:
-      return bad("The document has a string with an escape sequence that is not valid JSON.");
+      return bad_request(
+          "The document has a string with an escape sequence that is not valid JSON.");
     case simdjson::UNESCAPED_CHARS: {
       for (std::size_t at = 0; at < text.size(); ++at) {
         if (text[at] != '"') continue;
         const std::size_t end = after_string(text, at);
         for (; at < end; ++at) {
           if (static_cast<unsigned char>(text[at]) < 0x20) {
-            return bad(fmt::format(
+            return bad_request(fmt::format(
                 "The document has a control character that is not escaped, at byte {}.", at));
           }
         }
         at = end - 1;
       }
-      return bad("The document has a control character in a string that is not escaped.");
+      return bad_request("The document has a control character in a string that is not escaped.");
     }
     case simdjson::UNCLOSED_STRING:
-      return bad("The document ends within a string: a closing quote is missing.");
+      return bad_request("The document ends within a string: a closing quote is missing.");
     case simdjson::MEMALLOC:
       return Error(ErrorCode::Unavailable, "There is no memory to parse the document.");
     default:
-      return bad(fmt::format("The document is not valid JSON: {}", simdjson::error_message(error)));
+      return bad_request(
+          fmt::format("The document is not valid JSON: {}", simdjson::error_message(error)));
   }
 }
 
@@ -459,7 +459,7 @@ void append_system_property(std::string& text, SystemProperty property,
 Result<DocumentText> DocumentText::parse(std::string_view body,
                                          std::span<const MemberPath> wanted) {
   if (body.starts_with("\xEF\xBB\xBF")) {
-    return bad("The document begins with a byte order mark; it must be plain UTF-8.");
+    return bad_request("The document begins with a byte order mark; it must be plain UTF-8.");
   }
   // The one copy: it is parsed where it will stay.
   DocumentText document;
@@ -475,7 +475,7 @@ Result<DocumentText> DocumentText::parse(std::string_view body,
 
   ORRERY_TRY(const dom::element root, parse_text(parser, text));
   if (root.type() != dom::element_type::OBJECT) {
-    return bad("The body is not a JSON object.");
+    return bad_request("The body is not a JSON object.");
   }
 
   LeafCounter leaves;
@@ -497,7 +497,7 @@ Result<DocumentText> DocumentText::parse(std::string_view body,
   }
   if (leaves.too_deep()) return nesting_error();
   if (const auto name = find_duplicate(names)) {
-    return bad(fmt::format("The document has the member '{}' twice.", *name));
+    return bad_request(fmt::format("The document has the member '{}' twice.", *name));
   }
   document.wanted_.reserve(wanted.size());
   for (const MemberPath& path : wanted) {
@@ -521,18 +521,18 @@ Result<DocumentText> DocumentText::parse(std::string_view body,
 
 Result<std::string> DocumentText::id() const {
   if (std::holds_alternative<std::monostate>(id_)) {
-    return bad(
+    return bad_request(
         "The input content is invalid because the required properties - 'id; ' - are missing");
   }
   const auto* id = std::get_if<std::string>(&id_);
-  if (id == nullptr) return bad("The member 'id' must be a string.");
-  if (id->empty()) return bad("The member 'id' must not be empty.");
+  if (id == nullptr) return bad_request("The member 'id' must be a string.");
+  if (id->empty()) return bad_request("The member 'id' must not be empty.");
   if (id->size() > kIdBytesMax) {
-    return bad(fmt::format("The member 'id' must not be longer than {} bytes; it has {}.",
-                           kIdBytesMax, id->size()));
+    return bad_request(fmt::format("The member 'id' must not be longer than {} bytes; it has {}.",
+                                   kIdBytesMax, id->size()));
   }
   if (id->find('\\') != std::string::npos) {
-    return bad("The member 'id' must not contain a backslash.");
+    return bad_request("The member 'id' must not contain a backslash.");
   }
   return *id;
 }

@@ -11,8 +11,6 @@
 namespace orrery::json {
 namespace {
 
-Error bad(std::string message) { return Error(ErrorCode::BadRequest, std::move(message)); }
-
 Error of_operation(std::size_t index, const Error& error) {
   return Error(error.code(), fmt::format("For Operation({}): {}", index + 1, error.message()));
 }
@@ -37,7 +35,8 @@ std::optional<std::size_t> array_index(std::string_view segment) {
 Result<Pointer> pointer_member(const Value& operation, std::string_view name) {
   const Value value = operation.member(name);
   if (!value.is_string()) {
-    return bad(fmt::format("'{}' must be a string: a JSON pointer such as \"/a/b\".", name));
+    return bad_request(
+        fmt::format("'{}' must be a string: a JSON pointer such as \"/a/b\".", name));
   }
   std::string buffer;
   return parse_pointer(value.as_string(buffer));
@@ -65,9 +64,10 @@ Number sum(Number a, Number b) {
 }  // namespace
 
 Result<Pointer> parse_pointer(std::string_view text) {
-  if (text.empty()) return bad("the whole document, \"\", cannot be patched: name a part of it.");
+  if (text.empty())
+    return bad_request("the whole document, \"\", cannot be patched: name a part of it.");
   if (text.front() != '/') {
-    return bad(fmt::format("the path '{}' must begin with '/', as in \"/a/b\".", text));
+    return bad_request(fmt::format("the path '{}' must begin with '/', as in \"/a/b\".", text));
   }
   Pointer pointer;
   for (std::size_t at = 0; at < text.size(); ++at) {
@@ -80,7 +80,7 @@ Result<Pointer> parse_pointer(std::string_view text) {
       pointer.back() += escaped == '0' ? '~' : '/';
       ++at;
     } else {
-      return bad(fmt::format(
+      return bad_request(fmt::format(
           "the path '{}' has a '~' that is neither ~0 (for '~') nor ~1 (for '/').", text));
     }
   }
@@ -153,12 +153,12 @@ class Patch::Step {
     }
     const auto index = array_index(last);
     if (!index) {
-      return bad(fmt::format(
+      return bad_request(fmt::format(
           "{} Operation: '{}' is no index of the array at '{}'; it must be a whole number or '-'.",
           name_of(op_), last, text_of(Pointer(path.begin(), path.end() - 1))));
     }
     if (*index > size) {
-      return bad(fmt::format(
+      return bad_request(fmt::format(
           "{} Operation: the index {} in '{}' is out of array bounds; the array has {} element(s).",
           name_of(op_), last, text_of(path), size));
     }
@@ -172,7 +172,7 @@ class Patch::Step {
     std::string_view ended_at;
     Value* parent = parent_of(path, ended_at);
     if (parent == nullptr) {
-      return bad(fmt::format(
+      return bad_request(fmt::format(
           "{} Operation can only create a child object of an existing node(array or object) and "
           "cannot create path recursively, no path found beyond: '{}'.",
           name_of(op_), ended_at));
@@ -187,14 +187,14 @@ class Patch::Step {
     if (parent != nullptr) {
       ORRERY_TRY(place, place_in(*parent, path));
       if (place.existing == nullptr && parent->is_array()) {
-        return bad(
+        return bad_request(
             fmt::format("{} Operation: '{}' is out of array bounds; the array has {} element(s).",
                         name_of(op_), text_of(path), parent->size()));
       }
     }
     if (place.existing == nullptr) {
-      return bad(fmt::format("{} Operation: the node to be {} is absent: '{}'.", name_of(op_),
-                             what_happens, text_of(path)));
+      return bad_request(fmt::format("{} Operation: the node to be {} is absent: '{}'.",
+                                     name_of(op_), what_happens, text_of(path)));
     }
     return place;
   }
@@ -231,13 +231,14 @@ class Patch::Step {
       return put(operation.path, Value::referring_to(operation.value), false);
     }
     if (!place.existing->is_number()) {
-      return bad(fmt::format("{} Operation: the node at '{}' is not a number.", name_of(op_),
-                             text_of(operation.path)));
+      return bad_request(fmt::format("{} Operation: the node at '{}' is not a number.",
+                                     name_of(op_), text_of(operation.path)));
     }
     const Number result = sum(place.existing->as_number(), operation.value.as_number());
     if (!std::isfinite(result.real)) {
-      return bad(fmt::format("{} Operation: the sum at '{}' is beyond what a number can hold.",
-                             name_of(op_), text_of(operation.path)));
+      return bad_request(
+          fmt::format("{} Operation: the sum at '{}' is beyond what a number can hold.",
+                      name_of(op_), text_of(operation.path)));
     }
     *place.existing = Value::number(result);
     return {};
@@ -276,7 +277,7 @@ std::string_view Patch::name_of(Op op) {
 }
 
 Result<Patch::Operation> Patch::parse_operation(const Value& value) {
-  if (!value.is_object()) return bad("a patch operation must be a JSON object.");
+  if (!value.is_object()) return bad_request("a patch operation must be a JSON object.");
   constexpr std::pair<std::string_view, Op> kOps[] = {
       {"add", Op::Add},       {"set", Op::Set},        {"replace", Op::Replace},
       {"remove", Op::Remove}, {"incr", Op::Increment}, {"move", Op::Move},
@@ -288,8 +289,8 @@ Result<Patch::Operation> Patch::parse_operation(const Value& value) {
   if (known == std::end(kOps)) {
     constexpr std::size_t kShownMax = 40;
     const std::string shown = op.is_undefined() ? "missing" : op.to_text();
-    return bad(fmt::format("'op' must be add, set, replace, remove, incr or move, not {}.",
-                           shown.size() <= kShownMax ? shown : "what it is"));
+    return bad_request(fmt::format("'op' must be add, set, replace, remove, incr or move, not {}.",
+                                   shown.size() <= kShownMax ? shown : "what it is"));
   }
   operation.op = known->second;
   ORRERY_TRY(operation.path, pointer_member(value, "path"));
@@ -298,8 +299,9 @@ Result<Patch::Operation> Patch::parse_operation(const Value& value) {
     const Pointer& from = operation.from;
     const Pointer& path = operation.path;
     if (path.size() > from.size() && std::equal(from.begin(), from.end(), path.begin())) {
-      return bad(fmt::format("Move Operation: '{}' cannot be moved to '{}', which lies below it.",
-                             text_of(from), text_of(path)));
+      return bad_request(
+          fmt::format("Move Operation: '{}' cannot be moved to '{}', which lies below it.",
+                      text_of(from), text_of(path)));
     }
     return operation;
   }
@@ -307,23 +309,23 @@ Result<Patch::Operation> Patch::parse_operation(const Value& value) {
 
   operation.value = value.member("value");
   if (operation.value.is_undefined()) {
-    return bad(fmt::format("{} Operation lacks its 'value'.", name_of(operation.op)));
+    return bad_request(fmt::format("{} Operation lacks its 'value'.", name_of(operation.op)));
   }
   if (operation.op == Op::Increment &&
       (!operation.value.is_number() || !std::isfinite(operation.value.as_number().real))) {
-    return bad("Increment Operation: 'value' must be a number that a double can hold.");
+    return bad_request("Increment Operation: 'value' must be a number that a double can hold.");
   }
   operation.value.own();
   return operation;
 }
 
 Result<Patch> Patch::parse(const Value& operations) {
-  if (!operations.is_array()) return bad("The patch operations must be a JSON array.");
+  if (!operations.is_array()) return bad_request("The patch operations must be a JSON array.");
   const std::size_t count = operations.size();
-  if (count == 0) return bad("A patch request must have at least one operation.");
+  if (count == 0) return bad_request("A patch request must have at least one operation.");
   if (count > kOperationsMax) {
-    return bad(fmt::format("The number of patch operations can't exceed {}; there are {}.",
-                           kOperationsMax, count));
+    return bad_request(fmt::format("The number of patch operations can't exceed {}; there are {}.",
+                                   kOperationsMax, count));
   }
   Patch patch;
   for (Reader reader(operations); reader.next();) {

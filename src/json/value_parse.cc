@@ -20,8 +20,6 @@ constexpr std::size_t kKeptParserBytesMax = 256 * 1024;
 constexpr std::size_t kParserBytesMin = 4 * 1024;
 constexpr std::size_t kParserDepth = kNestingMax + 2;
 
-Error bad(std::string message) { return Error(ErrorCode::BadRequest, std::move(message)); }
-
 simdjson::error_code check_grammar(dom::parser& parser, std::string text) {
   text.reserve(text.size() + simdjson::SIMDJSON_PADDING);
   if (parser.capacity() < text.size() || parser.max_depth() != kParserDepth) {
@@ -86,12 +84,13 @@ Result<Value> Value::parse(std::string_view text) {
   if (error == simdjson::MEMALLOC) {
     return Error(ErrorCode::Unavailable, "There is no memory to parse the JSON text.");
   }
-  if (error == simdjson::EMPTY) return bad("The JSON text is empty.");
+  if (error == simdjson::EMPTY) return bad_request("The JSON text is empty.");
   if (error == simdjson::DEPTH_ERROR || (!error && nesting(text) > kNestingMax)) {
-    return bad(fmt::format("The JSON text is nested deeper than {} levels.", kNestingMax));
+    return bad_request(fmt::format("The JSON text is nested deeper than {} levels.", kNestingMax));
   }
   if (error) {
-    return bad(fmt::format("The text is not valid JSON: {}", simdjson::error_message(error)));
+    return bad_request(
+        fmt::format("The text is not valid JSON: {}", simdjson::error_message(error)));
   }
   return of_checked(text);
 }

@@ -12,7 +12,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-Value parsed(std::string_view text) {
+Value parsed_value(std::string_view text) {
   auto value = Value::parse(text);
   EXPECT_TRUE(value.has_value()) << text << ": " << value.error().message();
   return value ? std::move(*value) : Value();
@@ -28,32 +28,33 @@ TEST(Value, WhatWasNotTouchedIsWrittenBackByteByByte) {
        {R"({"a":1})", R"({ "a" : 1.50 , "b":[ 1,2 , 3e0 ] })", R"([ ])", R"("\u0041\/")", "-0.0e+7",
         "123456789012345678901234567890", "1e400", "-1E-999", R"({"a":1,"a":2})", "true", "null",
         "\"\xC3\xA9\"", R"({"\u0061":{}})"}) {
-    EXPECT_EQ(parsed(text).to_text(), text);
+    EXPECT_EQ(parsed_value(text).to_text(), text);
   }
 }
 
 TEST(Value, ATouchedObjectKeepsTheBytesOfWhatIsInIt) {
-  Value value = parsed(R"({ "a" : 1.50, "b" : { "x" :  1e2 } , "c":[ 1, 2 ], "d" : "\u00e9" })");
+  Value value =
+      parsed_value(R"({ "a" : 1.50, "b" : { "x" :  1e2 } , "c":[ 1, 2 ], "d" : "\u00e9" })");
   value.set_member("c", Value::number(std::int64_t{7}));
   EXPECT_EQ(value.to_text(), R"({"a":1.50,"b":{ "x" :  1e2 },"c":7,"d":"\u00e9"})");
 }
 
-TEST(Value, SpacesAroundAreNoPartOfIt) { EXPECT_EQ(parsed(" \n{ } \t").to_text(), "{ }"); }
+TEST(Value, SpacesAroundAreNoPartOfIt) { EXPECT_EQ(parsed_value(" \n{ } \t").to_text(), "{ }"); }
 
 TEST(Value, EveryKindIsTold) {
   EXPECT_TRUE(Value().is_undefined());
-  EXPECT_TRUE(parsed("null").is_null());
-  EXPECT_TRUE(parsed("true").is_true());
-  EXPECT_TRUE(parsed("false").is_boolean());
-  EXPECT_FALSE(parsed("false").is_true());
-  EXPECT_TRUE(parsed("-1").is_number());
-  EXPECT_TRUE(parsed("\"\"").is_string());
-  EXPECT_TRUE(parsed("[]").is_array());
-  EXPECT_TRUE(parsed("{}").is_object());
+  EXPECT_TRUE(parsed_value("null").is_null());
+  EXPECT_TRUE(parsed_value("true").is_true());
+  EXPECT_TRUE(parsed_value("false").is_boolean());
+  EXPECT_FALSE(parsed_value("false").is_true());
+  EXPECT_TRUE(parsed_value("-1").is_number());
+  EXPECT_TRUE(parsed_value("\"\"").is_string());
+  EXPECT_TRUE(parsed_value("[]").is_array());
+  EXPECT_TRUE(parsed_value("{}").is_object());
 }
 
 TEST(Value, IntegersOf64BitsAreExactAndAllElseIsADouble) {
-  const auto number = [](std::string_view text) { return parsed(text).as_number(); };
+  const auto number = [](std::string_view text) { return parsed_value(text).as_number(); };
   EXPECT_TRUE(number("9223372036854775807").is_integer);
   EXPECT_EQ(number("9223372036854775807").integer, INT64_MAX);
   EXPECT_EQ(number("-9223372036854775808").integer, INT64_MIN);
@@ -70,11 +71,11 @@ TEST(Value, IntegersOf64BitsAreExactAndAllElseIsADouble) {
 }
 
 TEST(Value, EscapesAreCharacters) {
-  EXPECT_EQ(string_of(parsed(R"("a\"b\\c\/d\b\f\n\r\t")")), "a\"b\\c/d\b\f\n\r\t");
-  EXPECT_EQ(string_of(parsed(R"("\u00e9\ud83d\ude00!")")), "é😀!");
-  EXPECT_TRUE(parsed(R"("\u0041")").is_string("A"));
-  EXPECT_FALSE(parsed(R"("\u0041")").is_string("B"));
-  EXPECT_FALSE(parsed("1").is_string("1"));
+  EXPECT_EQ(string_of(parsed_value(R"("a\"b\\c\/d\b\f\n\r\t")")), "a\"b\\c/d\b\f\n\r\t");
+  EXPECT_EQ(string_of(parsed_value(R"("\u00e9\ud83d\ude00!")")), "é😀!");
+  EXPECT_TRUE(parsed_value(R"("\u0041")").is_string("A"));
+  EXPECT_FALSE(parsed_value(R"("\u0041")").is_string("B"));
+  EXPECT_FALSE(parsed_value("1").is_string("1"));
 }
 
 TEST(Value, BrokenEscapesInTextThatNobodyCheckedDoNoHarm) {
@@ -86,7 +87,7 @@ TEST(Value, BrokenEscapesInTextThatNobodyCheckedDoNoHarm) {
 }
 
 TEST(Value, MembersAndElementsAreFoundWhereTheyAre) {
-  const Value value = parsed(R"({"a":{"b":[10,{"c":"x"}]},"a":1,"\u0065":2,"s":"}],"})");
+  const Value value = parsed_value(R"({"a":{"b":[10,{"c":"x"}]},"a":1,"\u0065":2,"s":"}],"})");
   EXPECT_EQ(value.member("a").member("b").element(1).member("c").to_text(), R"("x")");
   EXPECT_EQ(value.member("e").to_text(), "2");
   EXPECT_EQ(value.member("s").to_text(), R"("}],")");
@@ -101,7 +102,7 @@ TEST(Value, MembersAndElementsAreFoundWhereTheyAre) {
 }
 
 TEST(Value, AReaderGoesOverTextAndTreesAlike) {
-  Value value = parsed(R"({"a":1,"b":[2,3]})");
+  Value value = parsed_value(R"({"a":1,"b":[2,3]})");
   for (const bool spread : {false, true}) {
     if (spread) value.members();
     std::string seen;
@@ -115,27 +116,27 @@ TEST(Value, AReaderGoesOverTextAndTreesAlike) {
   const Value array = value.member("b");
   for (Reader reader(array); reader.next();) elements += reader.value().to_text() + ";";
   EXPECT_EQ(elements, "2;3;");
-  const Value number = parsed("5");
+  const Value number = parsed_value("5");
   EXPECT_FALSE(Reader(number).next());
   EXPECT_FALSE(Reader(Value::string_at("{\"a\":1}")).next());
 }
 
 TEST(Value, MembersAreSetInPlaceOrAddedAtTheEnd) {
-  Value value = parsed(R"({"a":1,"b":2})");
+  Value value = parsed_value(R"({"a":1,"b":2})");
   value.set_member("a", Value::string("x"));
   value.set_member("c d\n", Value::null());
   EXPECT_EQ(value.to_text(), R"({"a":"x","b":2,"c d\n":null})");
 }
 
 TEST(Value, ErasingANameErasesEveryMemberOfThatName) {
-  Value value = parsed(R"({"a":1,"b":2,"a":3,"\u0061":4})");
+  Value value = parsed_value(R"({"a":1,"b":2,"a":3,"\u0061":4})");
   EXPECT_TRUE(value.erase_member("a"));
   EXPECT_FALSE(value.erase_member("a"));
   EXPECT_EQ(value.to_text(), R"({"b":2})");
 }
 
 TEST(Value, ElementsAreInsertedAndErased) {
-  Value value = parsed("[1,2,3]");
+  Value value = parsed_value("[1,2,3]");
   value.insert_element(0, Value::boolean(true));
   value.insert_element(4, Value::number(0.5));
   value.erase_element(2);
@@ -146,13 +147,13 @@ TEST(Value, ElementsAreInsertedAndErased) {
 }
 
 TEST(Value, AChangeDeepInsideReachesTheTop) {
-  Value value = parsed(R"({"a":{"b":[{"c":1}]},"z": 1.0})");
+  Value value = parsed_value(R"({"a":{"b":[{"c":1}]},"z": 1.0})");
   value.find("a")->find("b")->find(0u)->set_member("c", Value::number(std::int64_t{2}));
   EXPECT_EQ(value.to_text(), R"({"a":{"b":[{"c":2}]},"z":1.0})");
 }
 
 TEST(Value, ACopyIsIndependent) {
-  Value value = parsed(R"({"a":[1]})");
+  Value value = parsed_value(R"({"a":[1]})");
   value.find("a")->elements();
   Value copy = value;
   copy.find("a")->insert_element(0, Value::null());
@@ -169,7 +170,7 @@ TEST(Value, WhatIsOwnedSurvivesItsText) {
   {
     const std::string text =
         R"({"a":{"b":["x","\u0041",1.50]},"c":"long enough for the heap, surely"})";
-    whole = parsed(text);
+    whole = parsed_value(text);
     part = whole.member("a").member("b");
     spread = whole;
     spread.find("a")->find("b")->elements();

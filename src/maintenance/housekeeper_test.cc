@@ -12,6 +12,7 @@
 #include <gtest/gtest.h>
 
 #include "catalog/catalog.h"
+#include "catalog/test_catalog.h"
 #include "partition/test_audit.h"
 #include "partition/test_environment.h"
 #include "storage/keys.h"
@@ -30,14 +31,6 @@ using testing::IsEmpty;
 using testing::SizeIs;
 
 using Kind = partition::Write::Kind;
-
-ContainerDefinition definition(const std::string& id, const std::string& members = {}) {
-  return ContainerDefinition::create(
-             Json::parse(R"({"id":")" + id + R"(","partitionKey":{"paths":["/pk"],"kind":"Hash"})" +
-                         members + "}"),
-             {})
-      .value();
-}
 
 partition::Rules rules_of(const ContainerDefinition& definition) {
   partition::Rules rules;
@@ -103,8 +96,8 @@ class HousekeeperTest : public testing::Test {
 
   void make(const std::string& id, const std::string& members) {
     if (!catalog->database("d")) ASSERT_TRUE(catalog->create_database("d", {}));
-    const auto made =
-        catalog->create_container(catalog->database("d")->rid, definition(id, members), {});
+    const auto made = catalog->create_container(catalog->database("d")->rid,
+                                                catalog::test_definition(id, members), {});
     ASSERT_TRUE(made) << made.error().message();
   }
   Result<ContainerPtr> replace(const std::string& id, const std::string& members) {

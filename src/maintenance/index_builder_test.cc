@@ -14,6 +14,7 @@
 #include <gtest/gtest.h>
 
 #include "catalog/catalog.h"
+#include "catalog/test_catalog.h"
 #include "maintenance/range_change.h"
 #include "partition/test_audit.h"
 #include "partition/test_environment.h"
@@ -35,15 +36,6 @@ using testing::SizeIs;
 
 using Fault = partition::FaultyCommitLog::Fault;
 using Outcome = IndexBuilder::Outcome;
-
-ContainerDefinition definition(const std::string& policy) {
-  return ContainerDefinition::create(
-             Json::parse(R"({"id":"c","partitionKey":{"paths":["/pk"],"kind":"Hash","version":2},)"
-                         R"("indexingPolicy":)" +
-                         policy + "}"),
-             "2020-07-15")
-      .value();
-}
 
 class IndexBuilderTest : public testing::Test {
  protected:
@@ -86,12 +78,14 @@ class IndexBuilderTest : public testing::Test {
     throughput.manual = units;
     const auto database = catalog->create_database("d", {});
     ASSERT_TRUE(database);
-    ASSERT_TRUE(catalog->create_container((*database)->rid, definition(policy), throughput));
+    ASSERT_TRUE(catalog->create_container(
+        (*database)->rid,
+        catalog::test_definition("c", R"(,"indexingPolicy":)" + std::string(policy)), throughput));
   }
   void replace_policy(const std::string& policy) {
     ASSERT_TRUE(catalog->replace_container(
         container()->rid, {}, [&](const ContainerDefinition&) -> Result<ContainerDefinition> {
-          return definition(policy);
+          return catalog::test_definition("c", R"(,"indexingPolicy":)" + std::string(policy));
         }));
   }
   ContainerPtr container() { return catalog->container("d", "c"); }
@@ -358,7 +352,9 @@ TEST_F(IndexBuilderTest, ADeletedContainerIsForgotten) {
   EXPECT_EQ(builder->run_once(), Outcome::Idle);
   EXPECT_EQ(builder->progress(rid), 100);
   const auto database = catalog->database("d");
-  ASSERT_TRUE(catalog->create_container(database->rid, definition("{}"), {}));
+  ASSERT_TRUE(catalog->create_container(
+      database->rid, catalog::test_definition("c", R"(,"indexingPolicy":)" + std::string("{}")),
+      {}));
 }
 
 }  // namespace

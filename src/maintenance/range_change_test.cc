@@ -17,6 +17,7 @@
 #include <gtest/gtest.h>
 
 #include "catalog/catalog.h"
+#include "catalog/test_catalog.h"
 #include "maintenance/auto_split.h"
 #include "maintenance/range_change.h"
 #include "maintenance/reclaimer.h"
@@ -45,7 +46,7 @@ using testing::SizeIs;
 using Fault = partition::FaultyCommitLog::Fault;
 
 /// With indexes, which audit() checks wherever documents go.
-ContainerDefinition definition(const std::string& id, const std::string& key) {
+ContainerDefinition range_definition(const std::string& id, const std::string& key) {
   const std::string policy =
       R"({"includedPaths":[{"path":"/*"},{"path":"/id/?"}],
           "compositeIndexes":[[{"path":"/p"},{"path":"/_ts","order":"descending"}]]})";
@@ -56,12 +57,6 @@ ContainerDefinition definition(const std::string& id, const std::string& key) {
 }
 const std::string kHash = R"({"paths":["/pk"],"kind":"Hash","version":2})";
 const std::string kMultiHash = R"({"paths":["/a","/b"],"kind":"MultiHash","version":2})";
-
-Throughput manual(std::int64_t units) {
-  Throughput throughput;
-  throughput.manual = units;
-  return throughput;
-}
 
 class SplitTest : public testing::Test {
  protected:
@@ -103,7 +98,8 @@ class SplitTest : public testing::Test {
 
   ContainerPtr make_container(const std::string& id = "c", const std::string& key = kHash,
                               std::int64_t units = 400) {
-    auto made = catalog->create_container(database->rid, definition(id, key), manual(units));
+    auto made =
+        catalog->create_container(database->rid, range_definition(id, key), catalog::manual(units));
     EXPECT_TRUE(made) << made.error().message();
     return made ? *made : nullptr;
   }
@@ -497,7 +493,8 @@ TEST_F(SplitTest, AfterADiskErrorAtAnyStepEitherMapHoldsAndNothingIsLost) {
       const auto outcome = changes->split(before->rid, range);
       if (!outcome) {
         ++abandoned;
-        EXPECT_EQ(outcome.error().code(), ErrorCode::Unavailable);
+        EXPECT_THAT(outcome.error().code(),
+                    testing::AnyOf(ErrorCode::Unavailable, ErrorCode::OutcomeUnknown));
       }
       ASSERT_TRUE(home.recovered());
       // If the split was done before the failure came, it comes now.
@@ -565,14 +562,14 @@ TEST_F(SplitTest, ARaisedThroughputSplitsTheWidestRangesUntilTheyServeIt) {
   AutoSplit automatic(*catalog, *changes, {});
   EXPECT_FALSE(automatic.step());
   const auto offer = catalog->offers().of(container->rid);
-  ASSERT_TRUE(catalog->offers().replace(offer->rid, "", manual(35'000)));
+  ASSERT_TRUE(catalog->offers().replace(offer->rid, "", catalog::manual(35'000)));
   EXPECT_TRUE(needs_more_ranges(*catalog, *catalog->offers().find(offer->rid)));
   int splits = 0;
   while (automatic.step()) ++splits;
   EXPECT_EQ(splits, 3);
   EXPECT_EQ(tiles(current()), "3[0,1,] 4[0,1,] 5[0,2,] 6[0,2,] ");
   EXPECT_FALSE(needs_more_ranges(*catalog, *catalog->offers().find(offer->rid)));
-  ASSERT_TRUE(catalog->offers().replace(offer->rid, "", manual(400)));
+  ASSERT_TRUE(catalog->offers().replace(offer->rid, "", catalog::manual(400)));
   EXPECT_FALSE(automatic.step()) << "a lowered one merges nothing";
 }
 
@@ -609,8 +606,8 @@ TEST_F(SplitTest, AutomaticSplitsRunByThemselves) {
   const auto container = make_container();
   AutoSplit automatic(*catalog, *changes, {.interval = 1ms});
   automatic.start();
-  ASSERT_TRUE(
-      catalog->offers().replace(catalog->offers().of(container->rid)->rid, "", manual(20'000)));
+  ASSERT_TRUE(catalog->offers().replace(catalog->offers().of(container->rid)->rid, "",
+                                        catalog::manual(20'000)));
   EXPECT_TRUE(eventually([&] { return current()->ranges.all().size() == 2; }));
   automatic.stop();
 }

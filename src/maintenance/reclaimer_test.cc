@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "catalog/catalog.h"
+#include "catalog/test_catalog.h"
 #include "partition/test_audit.h"
 #include "partition/test_environment.h"
 #include "storage/keys.h"
@@ -28,20 +29,6 @@ using storage::Family;
 using testing::SizeIs;
 
 using Fault = partition::FaultyCommitLog::Fault;
-
-ContainerDefinition definition(const std::string& id) {
-  return ContainerDefinition::create(
-             Json::parse(R"({"id":")" + id +
-                         R"(","partitionKey":{"paths":["/pk"],"kind":"Hash","version":2}})"),
-             "2020-07-15")
-      .value();
-}
-
-Throughput manual(std::int64_t units) {
-  Throughput throughput;
-  throughput.manual = units;
-  return throughput;
-}
 
 class ReclaimerTest : public testing::Test {
  protected:
@@ -77,7 +64,7 @@ class ReclaimerTest : public testing::Test {
 
   ContainerPtr make_container(const std::string& id,
                               const std::optional<Throughput>& throughput = {}) {
-    auto made = catalog->create_container(database->rid, definition(id), throughput);
+    auto made = catalog->create_container(database->rid, catalog::test_definition(id), throughput);
     EXPECT_TRUE(made) << made.error().message();
     return made ? *made : nullptr;
   }
@@ -121,7 +108,7 @@ class ReclaimerTest : public testing::Test {
 
 TEST_F(ReclaimerTest, TheSpaceOfADeletedContainerIsReclaimed) {
   const auto neighbour_before = make_container("before");
-  const auto container = make_container("c", manual(24'000));
+  const auto container = make_container("c", catalog::manual(24'000));
   const auto neighbour_after = make_container("after");
   write(neighbour_before, 10);
   for (std::size_t range = 0; range < 4; ++range) write(container, 50, range);

@@ -10,6 +10,18 @@
 #include "base/diagnostics.h"
 
 namespace orrery::partition {
+namespace {
+
+/// The error of transactions that were part of a failed append.
+Error unknown_outcome(const Error& failure) {
+  return Error(
+      ErrorCode::OutcomeUnknown,
+      fmt::format("The disk failed while this write was being committed: {}. Whether it is "
+                  "committed shows once the disk works again: read before writing again.",
+                  failure.message()));
+}
+
+}  // namespace
 
 Committer::Committer(commitlog::CommitLog& log, CommitterLimits limits)
     : log_(log), limits_(limits) {}
@@ -194,6 +206,7 @@ void Committer::commit_group(std::vector<Staged>& group) {
   }
   if (!heads.empty()) batches.push_back(&heads);
 
+  const bool appends = accepts();
   Result<> outcome;
   if (!batches.empty()) {
     outcome = log_.append(batches);
@@ -208,10 +221,12 @@ void Committer::commit_group(std::vector<Staged>& group) {
     }
   }
   for (Staged& staged : group) {
-    if (!accepts() || staged.generation != now) {
+    if (!appends || staged.generation != now) {
       staged.done(refusal());
+    } else if (!outcome) {
+      staged.done(unknown_outcome(outcome.error()));
     } else {
-      staged.done(outcome);
+      staged.done(Result<>());
     }
   }
 }

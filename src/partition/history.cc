@@ -26,11 +26,6 @@ constexpr std::size_t kStepBytesMax = 4 << 20;
 
 constexpr UnixSeconds kWhatever = std::numeric_limits<UnixSeconds>::max();
 
-LogPosition after(LogPosition position) {
-  if (++position.index == 0) position.lsn = next(position.lsn);
-  return position;
-}
-
 /// One step under way.
 class Pass {
  public:
@@ -65,7 +60,7 @@ class Pass {
       bytes_ += cursor.value().size();
       const LogPosition position = storage::log_position(cursor.key());
       visit(position, cursor.value());
-      from = after(position);
+      from = position.next();
     }
     ORRERY_TRY(cursor.status());
     return Ended::AtTheEnd;

@@ -17,25 +17,25 @@ using storage::IndexRecord;
 
 namespace {
 
-// A piece keeps the writer from its other work: it ends at whichever of these comes first.
-constexpr std::size_t kPieceDocumentsMax = 1000;
-constexpr std::size_t kPieceBytesMax = 1 << 20;
-constexpr std::chrono::milliseconds kPieceTimeMax{3};
+// A step keeps the writer from its other work: it ends at whichever of these comes first.
+constexpr std::size_t kBuildStepDocumentsMax = 1000;
+constexpr std::size_t kBuildStepBytesMax = 1 << 20;
+constexpr std::chrono::milliseconds kBuildStepTimeMax{3};
 constexpr std::size_t kDeadlineInterval = 16;
 
-/// Whether a piece is long enough.
-class Piece {
+/// Whether a step is long enough.
+class BuildStep {
  public:
   bool is_full(std::size_t bytes) {
     ++documents_;
     bytes_ += bytes;
-    if (documents_ >= kPieceDocumentsMax || bytes_ >= kPieceBytesMax) return true;
+    if (documents_ >= kBuildStepDocumentsMax || bytes_ >= kBuildStepBytesMax) return true;
     return documents_ % kDeadlineInterval == 0 && std::chrono::steady_clock::now() > deadline_;
   }
 
  private:
   const std::chrono::steady_clock::time_point deadline_ =
-      std::chrono::steady_clock::now() + kPieceTimeMax;
+      std::chrono::steady_clock::now() + kBuildStepTimeMax;
   std::size_t documents_ = 0;
   std::size_t bytes_ = 0;
 };
@@ -78,8 +78,8 @@ Result<IndexBuildProgress> build_indexes(const storage::Store& store, PartitionN
       storage::partition_end(partition), storage::Snapshot::Access::Scan);
   DocumentNumber reached = building.built_up_to;
   std::string value;
-  Piece piece;
-  IndexBuildProgress step;
+  BuildStep step;
+  IndexBuildProgress progress;
   for (bool full = false; cursor.valid() && !full; cursor.next()) {
     const DocumentNumber number = storage::document_number(cursor.key());
     if (number > building.joined_at) {
@@ -99,8 +99,8 @@ Result<IndexBuildProgress> build_indexes(const storage::Store& store, PartitionN
       writer.put_terms(number, *position, terms.of(record->text));
     }
     reached = number;
-    ++step.documents;
-    full = piece.is_full(record->text.size());
+    ++progress.documents;
+    full = step.is_full(record->text.size());
   }
   ORRERY_TRY(cursor.status());
   const bool at_end = !cursor.valid();
@@ -111,11 +111,11 @@ Result<IndexBuildProgress> build_indexes(const storage::Store& store, PartitionN
       index.state = IndexRecord::State::Complete;
     } else {
       index.built_up_to = std::max(index.built_up_to, reached);
-      step.more = true;
+      progress.more = true;
     }
   }
   writer.head().indexes = std::move(all);
-  return step;
+  return progress;
 }
 
 }  // namespace orrery::partition

@@ -58,6 +58,28 @@ Result<> Partition::check_in_place() const {
   return {};
 }
 
+Result<PointRead> Partition::read(const DocumentAddress& address,
+                                  const PointReadOptions& options) const {
+  auto found = read_document(environment_.store, number_, address, options,
+                             environment_.clock.unix_seconds(), storage::Tier::Disk);
+  ORRERY_TRY(check_in_place());
+  return found;
+}
+
+Result<PointRead> Partition::read_from_memory(const DocumentAddress& address,
+                                              const PointReadOptions& options) const {
+  auto found = read_document(environment_.store, number_, address, options,
+                             environment_.clock.unix_seconds(), storage::Tier::Memory);
+  ORRERY_TRY(check_in_place());
+  return found;
+}
+
+Result<std::string> Partition::id_of(const DocumentAddress& address) const {
+  auto id = find_document_id(environment_.store, number_, address);
+  ORRERY_TRY(check_in_place());
+  return id;
+}
+
 asio::awaitable<std::vector<Result<Committed>>> Partition::submit_all(
     std::vector<Transaction> transactions) {
   using Outcomes = std::vector<Result<Committed>>;
@@ -278,6 +300,13 @@ void Partition::publish(const storage::Head& head) {
 storage::IndexRecords Partition::indexes() const {
   std::lock_guard lock(indexes_mutex_);
   return indexes_;
+}
+
+IndexProgress Partition::index_progress(std::string_view spec) const {
+  const auto records = indexes();
+  const auto* record = storage::find_index(records, spec);
+  if (record == nullptr) return IndexProgress::Absent;
+  return record->is_complete() ? IndexProgress::Complete : IndexProgress::Building;
 }
 
 std::optional<storage::IndexRecords> Partition::settled_indexes() const {

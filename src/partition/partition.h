@@ -20,6 +20,7 @@
 #include "partition/committer.h"
 #include "partition/copy/copy.h"
 #include "partition/read/head_watch.h"
+#include "partition/read/point_read.h"
 #include "partition/writer/stage.h"
 #include "partition/writer/transaction.h"
 #include "protocol/ids.h"
@@ -35,6 +36,9 @@ struct Environment {
   asio::thread_pool& writers;  ///< where transactions are staged that may have to wait for the disk
   const Clock& clock;
 };
+
+enum class IndexProgress { Absent, Building, Complete };
+using storage::kIndexesMax;  ///< of a partition
 
 struct PartitionLimits {
   std::size_t waiting_transactions_max = 10'000;
@@ -59,8 +63,10 @@ class Partition : public std::enable_shared_from_this<Partition> {
   std::uint64_t documents() const { return documents_.load(std::memory_order_relaxed); }
   std::uint64_t text_bytes() const { return text_bytes_.load(std::memory_order_relaxed); }
   std::uint64_t history_bytes() const { return history_bytes_.load(std::memory_order_relaxed); }
-  /// The committed ones; null: none. A snapshot may have others: see head_in() of log_walk.h.
+  /// The committed ones; null: none. A snapshot may have others: see head_in() of log_cursor.h.
   storage::IndexRecords indexes() const;
+  /// How far one of them is, by IndexSpec::text.
+  IndexProgress index_progress(std::string_view spec) const;
   /// The same, unless a change of them is on its way: then nothing. If this is the same before and
   /// after a snapshot was taken, it is what that has, too.
   std::optional<storage::IndexRecords> settled_indexes() const;
@@ -72,9 +78,20 @@ class Partition : public std::enable_shared_from_this<Partition> {
   /// stays there until the clock has caught up.
   UnixSeconds head_ts() const { return head_ts_.load(std::memory_order_relaxed); }
 
+  /// The latest committed version of a document, at least as new as the head was before the call.
+  /// NotFound; RangeGone when others have taken this partition's place; Unavailable on an I/O
+  /// error. Blocks.
+  Result<PointRead> read(const DocumentAddress& address, const PointReadOptions& options) const;
+  /// The same without blocking: NotInMemory where the disk would have to be asked.
+  Result<PointRead> read_from_memory(const DocumentAddress& address,
+                                     const PointReadOptions& options) const;
+  /// The id of a document that is addressed by its number. Errors as read(). Blocks.
+  Result<std::string> id_of(const DocumentAddress& address) const;
+
   /// Commits the transaction and resumes the caller once it is durable. NotFound, Conflict or
   /// PreconditionFailed by the rules of its writes; TooManyRequests when too many are waiting;
-  /// Unavailable when the disk refuses; OwnerNotFound when the container is being deleted;
+  /// Unavailable when the disk refuses, OutcomeUnknown when it failed in the midst of this one;
+  /// OwnerNotFound when the container is being deleted;
   /// RangeGone when others have taken this partition's place: nothing was written, look up the
   /// container again.
   Async<Committed> submit(Transaction transaction);

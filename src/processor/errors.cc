@@ -1,5 +1,7 @@
 #include "processor/errors.h"
 
+#include <fmt/format.h>
+
 #include <utility>
 
 #include "protocol/wire/wire_error.h"
@@ -47,6 +49,10 @@ Error error_of(std::exception_ptr failure) {
   } catch (...) {
     return Error(ErrorCode::Internal, "something that is no std::exception");
   }
+}
+
+Error no_such_lease_document(std::string_view id) {
+  return Error(ErrorCode::NotFound, fmt::format("there is no document '{}'", id));
 }
 
 void throw_error(const Error& error) {

@@ -5,7 +5,7 @@
 namespace orrery {
 namespace {
 
-constexpr std::uint8_t kInvalid = 0xFF;
+constexpr std::uint8_t kNoDigit = 0xFF;
 
 struct Tables {
   std::array<char, 64> digits{};
@@ -20,7 +20,7 @@ constexpr Tables make_tables(char digit62, char digit63) {
   for (char c = '0'; c <= '9'; ++c) tables.digits[value++] = c;
   tables.digits[value++] = digit62;
   tables.digits[value++] = digit63;
-  tables.values.fill(kInvalid);
+  tables.values.fill(kNoDigit);
   for (std::size_t i = 0; i < tables.digits.size(); ++i) {
     tables.values[static_cast<unsigned char>(tables.digits[i])] = static_cast<std::uint8_t>(i);
   }

@@ -14,6 +14,8 @@
 
 namespace orrery::server {
 
+using storage::Durability;
+
 struct Config {
   std::filesystem::path data_directory = "orrery-data";
   bool ephemeral = false;  ///< in a temporary directory that is removed at exit
@@ -51,7 +53,7 @@ struct Config {
   std::filesystem::path tls_key;
   bool legacy_tls = false;
 
-  storage::Durability durability = storage::Durability::Strict;
+  Durability durability = Durability::Strict;
   std::size_t cache_bytes = 64 << 20;
   std::size_t vector_index_bytes_max = 512 << 20;   ///< of all vector indexes together
   std::uint64_t partition_bytes_max = 50ull << 30;  ///< a range that holds more is split

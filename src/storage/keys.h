@@ -55,6 +55,11 @@ struct LogPosition {
   Lsn lsn;
   std::uint32_t index = 0;  ///< place in the transaction
   auto operator<=>(const LogPosition&) const = default;
+
+  /// The least position above this one.
+  LogPosition next() const {
+    return index == UINT32_MAX ? LogPosition{orrery::next(lsn), 0} : LogPosition{lsn, index + 1};
+  }
 };
 
 inline constexpr std::size_t kLogKeySize = 4 + 8 + 4;

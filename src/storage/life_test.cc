@@ -14,7 +14,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-constexpr UnixSeconds kNow = 1'790'000'000;
+constexpr UnixSeconds kLifeNow = 1'790'000'000;
 
 class LifeTest : public ::testing::Test {
  protected:
@@ -32,7 +32,7 @@ class LifeTest : public ::testing::Test {
     return Head::parse(value).value_or(Head{});
   }
   Life current() {
-    auto life = open_life(*store_, kNow);
+    auto life = open_life(*store_, kLifeNow);
     EXPECT_TRUE(life) << life.error().message();
     return life.value_or(Life{});
   }
@@ -69,10 +69,10 @@ TEST_F(LifeTest, ANewLifeLiftsEveryHeadAndNotesTheGap) {
   const Life first = current();
   put_head(1, Lsn{11});
   put_head(7, Lsn{200});
-  const Life life = begin(kNow);
+  const Life life = begin(kLifeNow);
   EXPECT_EQ(life.number, 2u);
   EXPECT_NE(life.id, first.id);
-  EXPECT_EQ(life.first_lsn, Lsn{kNow * kLsnsPerSecondMax});
+  EXPECT_EQ(life.first_lsn, Lsn{kLifeNow * kLsnsPerSecondMax});
   EXPECT_EQ(current(), life);
   for (const auto& [partition, ended] : {std::pair{1u, Lsn{11}}, std::pair{7u, Lsn{200}}}) {
     const Head head = head_of(partition);
@@ -92,9 +92,9 @@ TEST_F(LifeTest, TheSameCopyPutBackTwiceBeginsAboveItsFirstTime) {
   store_.reset();
   copy_directory(directory_.path(), other.path());
   store_ = open_store(directory_.path());
-  const Life once = begin(kNow);
+  const Life once = begin(kLifeNow);
   store_ = open_store(other.path());
-  const Life again = begin(kNow + 1);
+  const Life again = begin(kLifeNow + 1);
   EXPECT_NE(once.id, again.id);
   // The LSNs that the first one may have given out within a second.
   EXPECT_GE(again.first_lsn.value, once.first_lsn.value + kLsnsPerSecondMax);
@@ -103,8 +103,8 @@ TEST_F(LifeTest, TheSameCopyPutBackTwiceBeginsAboveItsFirstTime) {
 
 TEST_F(LifeTest, HeadsRiseThoughTheClockStandsStillOrIsWrong) {
   put_head(1, Lsn{11});
-  Lsn before = begin(kNow).first_lsn;
-  for (const UnixSeconds now : {kNow, UnixSeconds{0}, UnixSeconds{-5}, UnixSeconds{1} << 40}) {
+  Lsn before = begin(kLifeNow).first_lsn;
+  for (const UnixSeconds now : {kLifeNow, UnixSeconds{0}, UnixSeconds{-5}, UnixSeconds{1} << 40}) {
     const Lsn after = begin(now).first_lsn;
     EXPECT_EQ(after.value, before.value + kLsnLiftMin);
     before = after;
@@ -115,7 +115,7 @@ TEST_F(LifeTest, HeadsRiseThoughTheClockStandsStillOrIsWrong) {
 
 TEST_F(LifeTest, AHeadThatWouldPassWhatClientsCanReadIsRefused) {
   put_head(1, Lsn{kLsnMax - kLsnLiftMin});
-  const auto life = begin_life(*store_, kNow);
+  const auto life = begin_life(*store_, kLifeNow);
   ASSERT_FALSE(life);
   EXPECT_THAT(life.error().message(), HasSubstr("orrery copy"));
   EXPECT_EQ(head_of(1).lsn, Lsn{kLsnMax - kLsnLiftMin});
@@ -126,8 +126,8 @@ TEST_F(LifeTest, ALifeOfALaterFormatIsRefused) {
   Batch batch;
   batch.put(Family::Catalog, kLifeKey, "\x09later");
   ASSERT_TRUE(commit(*store_, batch));
-  EXPECT_FALSE(open_life(*store_, kNow));
-  EXPECT_FALSE(begin_life(*store_, kNow));
+  EXPECT_FALSE(open_life(*store_, kLifeNow));
+  EXPECT_FALSE(begin_life(*store_, kLifeNow));
 }
 
 }  // namespace

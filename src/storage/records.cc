@@ -9,7 +9,7 @@
 namespace orrery::storage {
 namespace {
 
-constexpr char kFormat = 1;
+constexpr char kRecordFormat = 1;
 constexpr char kCreated = 1;  // Stores of the first version have this for all.
 constexpr char kReplaced = 2;
 constexpr std::size_t kVersionHeaderSize = 32;
@@ -33,7 +33,7 @@ void check_sizes(std::string_view epk, std::string_view partition_key, std::stri
 }  // namespace
 
 std::optional<VersionRecord> VersionRecord::parse(std::string_view value) {
-  if (value.size() < kVersionHeaderSize || value[0] != kFormat) return {};
+  if (value.size() < kVersionHeaderSize || value[0] != kRecordFormat) return {};
   if (value[1] != kCreated && value[1] != kReplaced) return {};
   const char* at = value.data();
   const std::size_t epk_size = read_u16(at + 2);
@@ -65,7 +65,7 @@ std::string VersionRecord::make(const VersionHeader& header, const DocumentKey& 
   std::string out;
   out.reserve(kVersionHeaderSize + key.epk.size() + key.partition_key.size() + key.id.size() +
               text.size());
-  out.push_back(kFormat);
+  out.push_back(kRecordFormat);
   out.push_back(header.replaces ? kReplaced : kCreated);
   append_u16(out, static_cast<std::uint16_t>(key.epk.size()));
   append_u16(out, static_cast<std::uint16_t>(key.partition_key.size()));
@@ -79,7 +79,7 @@ std::string VersionRecord::make(const VersionHeader& header, const DocumentKey& 
 }
 
 std::optional<IdEntry> IdEntry::parse(std::string_view value) {
-  if (value.size() != kIdEntrySize || value[0] != kFormat) return {};
+  if (value.size() != kIdEntrySize || value[0] != kRecordFormat) return {};
   const char* at = value.data();
   IdEntry entry;
   entry.position = {Lsn{read_u64(at + 8)}, read_u32(at + 4)};
@@ -94,7 +94,7 @@ std::optional<IdEntry> IdEntry::parse(std::string_view value) {
 std::string IdEntry::make() const {
   std::string out;
   out.reserve(kIdEntrySize);
-  out.push_back(kFormat);
+  out.push_back(kRecordFormat);
   out.append(3, '\0');
   append_u32(out, position.index);
   append_u64(out, position.lsn.value);
@@ -109,14 +109,14 @@ std::string IdEntry::make() const {
 std::string make_position_value(LogPosition position) {
   std::string out;
   out.reserve(kPositionSize);
-  out.push_back(kFormat);
+  out.push_back(kRecordFormat);
   append_u64(out, position.lsn.value);
   append_u32(out, position.index);
   return out;
 }
 
 std::optional<LogPosition> parse_position_value(std::string_view value) {
-  if (value.size() != kPositionSize || value[0] != kFormat) return {};
+  if (value.size() != kPositionSize || value[0] != kRecordFormat) return {};
   return LogPosition{Lsn{read_u64(value.data() + 1)}, read_u32(value.data() + 9)};
 }
 
@@ -129,7 +129,7 @@ std::optional<ExpiryEntry> expiry_of(LogPosition position, const VersionHeader& 
 }
 
 std::optional<HistoryRecord> HistoryRecord::parse(std::string_view value) {
-  if (value.size() < kHistoryHeaderSize || value[0] != kFormat) return {};
+  if (value.size() < kHistoryHeaderSize || value[0] != kRecordFormat) return {};
   const char* at = value.data();
   if (at[1] < 1 || at[1] > 4) return {};
   const std::size_t epk_size = read_u16(at + 2);
@@ -161,7 +161,7 @@ std::string HistoryRecord::make() const {
   std::string out;
   out.reserve(kHistoryHeaderSize + epk.size() + partition_key.size() + id.size() +
               current_text.size() + previous_text.size());
-  out.push_back(kFormat);
+  out.push_back(kRecordFormat);
   out.push_back(static_cast<char>(operation));
   append_u16(out, static_cast<std::uint16_t>(epk.size()));
   append_u16(out, static_cast<std::uint16_t>(partition_key.size()));
@@ -277,7 +277,7 @@ bool same(const std::shared_ptr<const T>& a, const std::shared_ptr<const T>& b) 
 }  // namespace
 
 std::optional<Head> Head::parse(std::string_view value) {
-  if (!value.empty() && value[0] == kFormat) return parse_head_format_1(value);
+  if (!value.empty() && value[0] == kRecordFormat) return parse_head_format_1(value);
   if (value.size() < kHeadFixedSize) return {};
   const bool has_gaps = value[0] == kHeadFormat4;
   const bool has_indexes = has_gaps || value[0] == kHeadFormat;

@@ -189,7 +189,7 @@ Result<bool> Snapshot::get_versions(std::span<const std::string> keys, Values& o
     const rocksdb::Status& status = values.statuses[i];
     if (status.IsNotFound()) return false;
     if (state_->is_miss(status) || (status.ok() && state_->is_unopened(values.read[i]))) {
-      return Error(ErrorCode::Unavailable, "not in memory");
+      return Error(ErrorCode::NotInMemory, "the value is not in memory");
     }
     if (!status.ok()) {
       const auto error = disk_error("a read from the store failed", status);

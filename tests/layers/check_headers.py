@@ -13,6 +13,7 @@ import hashlib
 import json
 import os
 import pathlib
+import re
 import shlex
 import subprocess
 import sys
@@ -21,6 +22,8 @@ import time
 # Options of a compile command that have nothing to do with what a header means.
 DROPPED = {"-c", "-MD", "-Winvalid-pch"}
 DROPPED_WITH_VALUE = {"-o", "-MT", "-MF"}
+# Several files of a module that are compiled as one.
+UNITY = re.compile(r"/orrery_(\w+)\.dir/Unity/")
 # What users of the public headers may have instead of our compiler.
 OTHER_COMPILER = ["g++-12", "-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Werror"]
 
@@ -39,7 +42,7 @@ def flags_of(command):
             at += 2
         elif word == "-Xclang" and words[at + 1] in ("-include-pch", "-include"):
             at += 4  # -Xclang -include-pch -Xclang <file>
-        elif word in DROPPED or word == source or word.endswith(".cc"):
+        elif word in DROPPED or word == source or word.endswith((".cc", ".cxx")):
             at += 1
         else:
             kept.append(word)
@@ -54,9 +57,12 @@ class Project:
         self.flags = {}  # module -> flags
         for command in commands:
             path = pathlib.Path(command["directory"], command["file"])
-            if not path.is_relative_to(root / "src"):
+            if path.is_relative_to(root / "src"):
+                module = path.relative_to(root / "src").parts[0]
+            elif unity := UNITY.search(path.as_posix()):
+                module = unity.group(1)
+            else:
                 continue
-            module = path.relative_to(root / "src").parts[0]
             test = path.name.endswith(("_test.cc", "_fuzz.cc"))
             # Libraries rather than their tests: those are built with more than a header can count on.
             if module not in self.flags or not test:

@@ -56,6 +56,31 @@ class CheckLayersTest(unittest.TestCase):
         self.assert_refused("src/catalog/a.cc", '"commitlog/commitlog.h"')
         self.assert_refused("src/client/a.cc", '"server/server.h"')
 
+    def assert_name_refused(self, file, code, rule):
+        self.write(file, f"// storage::Store in a comment\n{code}\n")
+        found = self.violations()
+        self.assertEqual(len(found), 1, f"{file}: {code}: {found}")
+        self.assertTrue(found[0].startswith(f"{file}:2: "), found[0])
+        self.assertIn(rule, found[0])
+        (self.root / file).unlink()
+
+    def test_names_follow_the_same_table_as_includes(self):
+        self.assert_name_refused("src/api/a.cc", "storage::Store& store;", "not 'storage'")
+        self.assert_name_refused("src/api/a.h", "using orrery::storage::Lookup;", "not 'storage'")
+        self.assert_name_refused("src/storage/a.cc", "nlohmann::json value;", "nlohmann-json lives in")
+        self.assert_name_refused("src/partition/a.cc", "rocksdb::DB* db;", "RocksDB lives in src/storage")
+        self.write("src/api/a.cc", 'auto text = "storage::Store"; partition::Partition* p; // storage::x\n')
+        self.assertEqual(self.violations(), [])
+
+    def test_the_precompiled_headers_hold_only_what_all_may_use(self):
+        self.write("cmake/pch.h", "#include <boost/asio.hpp>\n#include <vector>\n#include <fmt/format.h>\n")
+        self.assertEqual(self.violations(), [])
+        self.write("cmake/pch.h", "#include <vector>\n#include <CLI/CLI.hpp>\n")
+        self.assertEqual(len(self.violations()), 1)
+        self.assertTrue(self.violations()[0].startswith("cmake/pch.h:2: CLI/CLI.hpp: "))
+        self.write("cmake/pch.h", '#include "storage/storage.h"\n')
+        self.assertEqual(len(self.violations()), 1)
+
     def test_tests_may_include_all_that_lies_below_and_nothing_above(self):
         self.assert_allowed("src/catalog/a_test.cc", '"commitlog/commitlog.h"')
         self.assert_allowed("src/catalog/test_a.h", '"commitlog/commitlog.h"')

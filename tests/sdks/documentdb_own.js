@@ -14,6 +14,9 @@
 //   node documentdb_own.js --list        print all tests; needs no server
 //   node documentdb_own.js --verbose     print also what the tests print
 //
+// Every test and its outcome are written into compatibility/documentdb_own.txt beside the binary, or
+// in build/ where ORRERY_BINARY is not set; a run of some files leaves the lines of others alone.
+//
 // Tests that the package itself skips are counted and otherwise left alone. Every file runs in a
 // process of its own, one after the other: most of them delete all databases first.
 
@@ -26,6 +29,8 @@ const { report: reportRetry } = require("../harness/retries.js");
 
 const PACKAGE_TESTS = path.join(path.dirname(require.resolve("documentdb/package.json")), "test");
 const EXPECTED = path.join(__dirname, "documentdb_own_expected.json");
+const BINARY = process.env.ORRERY_BINARY ?? path.join(__dirname, "../../build/orrery");
+const OUTCOMES = path.join(path.dirname(path.resolve(BINARY)), "compatibility/documentdb_own.txt");
 const TEST_MS_MAX = 20_000; // As in the package's Gruntfile; the slow tests set their own.
 const FILE_MS_MAX = 400_000;
 const CLOCK_RETRIES = 3;
@@ -107,6 +112,7 @@ async function supervise(files, options) {
     );
   const expected = JSON.parse(fs.readFileSync(EXPECTED, "utf8"));
   if (options.has("--record")) record(results, expected, files);
+  writeOutcomes(results, expected, files);
   process.exitCode = judge(results, expected, files) ? 0 : 1;
 }
 
@@ -193,6 +199,27 @@ function judge(results, expected, files) {
       `${results.length - active.length} are skipped by the package`,
   );
   return !broken.length && !unknown.length && !unexplained.length && !stale.length;
+}
+
+/** Writes `outcome  file: title  (what it waits for)` of each test into OUTCOMES. */
+function writeOutcomes(results, expected, files) {
+  const WIDTH = "did not run".length + 2;
+  const ofOthers = (line) => {
+    const key = line.slice(WIDTH);
+    return key && !files.includes(key.slice(0, key.indexOf(": ")));
+  };
+  const before = fs.existsSync(OUTCOMES) ? fs.readFileSync(OUTCOMES, "utf8").split("\n") : [];
+  const lines = results.map(({ key, outcome }) => {
+    const waits = outcome !== "passed" && expected.waits[key];
+    return outcome.padEnd(WIDTH) + key + (waits ? `  (waits for ${waits})` : "");
+  });
+  const all = [...before.filter(ofOthers), ...lines];
+  // By file; within one they stay in the order in which they are in it.
+  const fileOf = (line) => line.slice(WIDTH, line.indexOf(": ", WIDTH));
+  all.sort((a, b) => (fileOf(a) < fileOf(b) ? -1 : fileOf(a) > fileOf(b) ? 1 : 0));
+  fs.mkdirSync(path.dirname(OUTCOMES), { recursive: true });
+  fs.writeFileSync(OUTCOMES, `${all.join("\n")}\n`);
+  console.log(`\nEvery test and its outcome: ${OUTCOMES}`);
 }
 
 function record(results, expected, files) {

@@ -6,9 +6,9 @@
 
 #include <fmt/format.h>
 
-#include "api/addressing.h"
 #include "api/handlers.h"
 #include "api/reply.h"
+#include "api/target.h"
 #include "maintenance/range_change.h"
 #include "protocol/wire/range_gone.h"
 #include "protocol/wire/resource_body.h"
@@ -40,7 +40,6 @@ Async<http::Response> run(Services& services, Context& context,
                   return outcome;
                 }));
   context.charge = kMetadataWrite;
-  context.container = nullptr;
   co_return ranges::show(context, *made);
 }
 
@@ -48,7 +47,7 @@ Async<http::Response> run(Services& services, Context& context,
 
 Async<http::Response> split(Services& services, Context& context) {
   constexpr std::string_view kForm = R"({"range":"0"} or {"range":"0","at":"1FFF"})";
-  ORRERY_CO_TRY(const auto container, find_container(services, context, ErrorCode::OwnerNotFound));
+  const auto& container = context.target.container;
   ORRERY_CO_TRY(const auto body, parse_resource_body(context.request.body));
   const Json* named = find_member(body, "range");
   ORRERY_CO_TRY(const auto range, range_id(named != nullptr ? *named : Json(), kForm));
@@ -70,7 +69,7 @@ Async<http::Response> split(Services& services, Context& context) {
 
 Async<http::Response> merge(Services& services, Context& context) {
   constexpr std::string_view kForm = R"({"ranges":["1","2"]})";
-  ORRERY_CO_TRY(const auto container, find_container(services, context, ErrorCode::OwnerNotFound));
+  const auto& container = context.target.container;
   ORRERY_CO_TRY(const auto body, parse_resource_body(context.request.body));
   const Json* named = find_member(body, "ranges");
   if (named == nullptr || !named->is_array() || named->size() != 2) {

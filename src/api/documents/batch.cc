@@ -9,12 +9,12 @@
 
 #include <fmt/format.h>
 
-#include "api/addressing.h"
 #include "api/documents/document_request.h"
 #include "api/documents/patch.h"
 #include "api/feed/feed_scope.h"
 #include "api/handlers.h"
 #include "api/reply.h"
+#include "api/target.h"
 #include "base/async.h"
 #include "protocol/tokens/session_token.h"
 #include "protocol/wire/headers.h"
@@ -314,7 +314,7 @@ class BulkRun {
 
   Async<http::Response> run(bool continues) {
     ORRERY_CO_TRY(named_, named_range(context_, *batch_.container));
-    context_.range = named_;
+    context_.target.range = named_;
     ORRERY_CO_TRY(key_, key_header(context_));
     if (batch_.reads) ORRERY_CO_TRY(check_reads());
 
@@ -343,7 +343,6 @@ class BulkRun {
   }
 
   asio::awaitable<void> run_together(std::vector<std::size_t> pending) {
-    constexpr int kAttemptsMax = 10;
     for (int attempt = 1; !pending.empty(); ++attempt) {
       auto work = place_all(pending);
       pending.clear();
@@ -353,7 +352,7 @@ class BulkRun {
           const std::size_t index = of_range.indexes[i];
           const bool gone = !committed[i] && committed[i].error().code() == ErrorCode::RangeGone;
           take(*range, index, std::move(committed[i]));
-          if (gone && attempt < kAttemptsMax) pending.push_back(index);
+          if (gone && attempt < kRangeGoneAttemptsMax) pending.push_back(index);
         }
       }
       if (pending.empty() || !look_up_again()) co_return;
@@ -438,11 +437,10 @@ class BulkRun {
 
 Async<http::Response> batch(Services& services, Context& context) {
   context.is_batch = true;
-  ORRERY_CO_TRY(const auto container, find_container(services, context, ErrorCode::OwnerNotFound));
   ORRERY_CO_TRY(check_write_headers(context));
   ORRERY_CO_TRY(const bool atomic, context.flag(headers::kBatchAtomic));
   ORRERY_CO_TRY(const bool continues, context.flag(headers::kBatchContinueOnError));
-  ORRERY_CO_TRY(auto read, read_batch(context, container));
+  ORRERY_CO_TRY(auto read, read_batch(context, context.target.container));
   if (atomic) co_return co_await run_atomic(context, std::move(read));
   BulkRun bulk(services, context, std::move(read));
   co_return co_await bulk.run(continues);

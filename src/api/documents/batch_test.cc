@@ -54,7 +54,7 @@ TEST_F(PlanTest, EachTypeBecomesItsKindOfWrite) {
   const auto create = plan(operation(Type::Create, {}, kDocument));
   ASSERT_TRUE(create);
   EXPECT_EQ(create->write.kind, Kind::Create);
-  EXPECT_EQ(create->write.key, (storage::DocumentKey{place.epk.bytes, place.canonical, "x"}));
+  EXPECT_EQ(create->write.key, (partition::DocumentKey{place.epk.bytes, place.canonical, "x"}));
   EXPECT_EQ(create->write.version.open_text, R"({"id":"x","pk":"a")");
   EXPECT_EQ(create->epk, place.epk);
   EXPECT_EQ(write(operation(Type::Upsert, {}, kDocument)).kind, Kind::Upsert);

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "api/addressing.h"
+#include "api/target.h"
 #include "base/assert.h"
 #include "base/header_name.h"
 #include "protocol/wire/headers.h"
@@ -148,33 +148,31 @@ KeyPlace place_of(const ContainerDefinition& definition, const PartitionKey& key
 }
 
 const catalog::Range& route(Context& context, const Epk& epk) {
-  context.range = &context.container->ranges.owner_of(epk);
-  return *context.range;
+  context.target.range = &context.target.container->ranges.owner_of(epk);
+  return *context.target.range;
 }
 
-Result<PointTarget> point_target(const Services& services, Context& context) {
-  const auto& container = *context.container;
+Result<> resolve_document(const Services& services, Context& context) {
+  const auto& container = *context.target.container;
   ORRERY_TRY(const auto key, required_key(context, container.definition));
   KeyPlace place = place_of(container.definition, key);
   route(context, place.epk);
-  PointTarget target;
-  target.key = {std::move(place.epk.bytes), std::move(place.canonical), context.path.names[2]};
-  if (!addressed_by_rid(services, context.path)) return target;
-
-  const auto missing = [&] {
-    return Error(
-        ErrorCode::NotFound,
-        fmt::format("Resource Not Found. There is no document with the rid '{}' under this "
-                    "partition key.",
-                    context.path.names[2]));
-  };
-  const auto rid = Rid::parse(context.path.names[2]);
-  if (!rid || rid->kind() != RidKind::Document || rid->container_rid() != container.rid) {
-    return missing();
+  const std::string& name = context.path.names[2];
+  partition::DocumentAddress& address = context.target.document.emplace();
+  address.key = {std::move(place.epk.bytes), std::move(place.canonical), {}};
+  if (!is_rid_path(services, context.path)) {
+    address.key.id = name;
+    return {};
   }
-  target.number = DocumentNumber{rid->counter()};
-  target.key.id.clear();
-  return target;
+  const auto rid = Rid::parse(name);
+  if (!rid || rid->kind() != RidKind::Document || rid->container_rid() != container.rid) {
+    return Error(ErrorCode::NotFound,
+                 fmt::format("Resource Not Found. There is no document with the rid '{}' under "
+                             "this partition key.",
+                             name));
+  }
+  address.number = DocumentNumber{rid->counter()};
+  return {};
 }
 
 Result<ParsedDocument> parse_document(const ContainerDefinition& definition, std::string_view text,

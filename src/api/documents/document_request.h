@@ -39,12 +39,9 @@ KeyPlace place_of(const ContainerDefinition& definition, const PartitionKey& key
 /// full key decides alone.
 const catalog::Range& route(Context& context, const Epk& epk);
 
-/// The document that a point request addresses by name or rid, under the key of its header.
-struct PointTarget {
-  storage::DocumentKey key;  ///< its id is empty when addressed by rid
-  std::optional<DocumentNumber> number;
-};
-Result<PointTarget> point_target(const Services& services, Context& context);
+/// Sets the range and the document of a target whose container is known: by name or rid, under the
+/// key of the request's header. A part of resolve().
+Result<> resolve_document(const Services& services, Context& context);
 
 /// A document's text, checked against the container: what a write makes of it, and its key.
 struct ParsedDocument {

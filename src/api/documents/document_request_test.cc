@@ -49,7 +49,7 @@ TEST_F(ParsedDocumentTest, ADocumentBecomesAWriteWithItsIdTextAndKey) {
   EXPECT_EQ(parsed.version.new_id, "a");
   EXPECT_EQ(parsed.version.open_text, R"({"id":"a","pk":"x","n":1)");
   EXPECT_EQ(parsed.key.to_json(), R"(["x"])");
-  EXPECT_EQ(parsed.version.own_ttl, storage::kTtlAbsent);
+  EXPECT_EQ(parsed.version.own_ttl, partition::kTtlAbsent);
   EXPECT_EQ(parsed.version.indexed_leaves, 3u);
   EXPECT_THAT(parsed.version.unique_values, IsEmpty());
 }
@@ -116,8 +116,8 @@ TEST_F(ParsedDocumentTest, ATtlIsKeptAndCheckedAlsoWhileTtlIsOff) {
   for (const auto* default_ttl : {"", R"(,"defaultTtl":-1)"}) {
     container = test_container(kHashKey + default_ttl);
     EXPECT_EQ(taken(R"({"id":"a","pk":"x","ttl":60})").version.own_ttl, 60);
-    EXPECT_EQ(taken(R"({"id":"a","pk":"x","ttl":-1})").version.own_ttl, storage::kTtlNever);
-    EXPECT_EQ(taken(R"({"id":"a","pk":"x"})").version.own_ttl, storage::kTtlAbsent);
+    EXPECT_EQ(taken(R"({"id":"a","pk":"x","ttl":-1})").version.own_ttl, partition::kTtlNever);
+    EXPECT_EQ(taken(R"({"id":"a","pk":"x"})").version.own_ttl, partition::kTtlAbsent);
     for (const auto* ttl : {"0", "-2", "1.5", "\"60\"", "\"soon\"", "2147483648", "{}"}) {
       EXPECT_EQ(refusal(R"({"id":"a","pk":"x","ttl":)" + std::string(ttl) + "}"),
                 ErrorCode::BadRequest)
@@ -238,16 +238,14 @@ TEST_F(RequiredKeyTest, AContainerWithoutAKeyTakesNoneInAnySpelling) {
 
 class PointTargetTest : public testing::Test {
  protected:
-  Result<PointTarget> target(const std::string& path) {
+  Result<partition::DocumentAddress> target(const std::string& path) {
     TestRequest request("GET", path);
     request.header(headers::kPartitionKey, R"(["x"])");
     auto context = request.context(container);
     context.path = parse_resource_path(path).value();
-    auto found = point_target(*services, context);
-    if (found) {
-      EXPECT_EQ(context.range, &container->ranges.all()[0]);
-    }
-    return found;
+    ORRERY_TRY(resolve(*services, context));
+    EXPECT_EQ(context.target.range, &container->ranges.all()[0]);
+    return *context.target.document;
   }
 
   TestServices services;

@@ -5,39 +5,29 @@
 
 #include <fmt/format.h>
 
-#include "api/addressing.h"
 #include "api/documents/document_request.h"
 #include "api/documents/patch.h"
 #include "api/handlers.h"
 #include "api/reply.h"
 #include "base/header_name.h"
-#include "partition/read/reader.h"
 #include "protocol/wire/headers.h"
 
 namespace orrery::api::documents {
 namespace {
 
-using partition::Found;
 using partition::Write;
 using partition::Written;
-using storage::Lookup;
-using storage::Tier;
-
-Error missing() {
-  return Error(ErrorCode::NotFound,
-               "Resource Not Found. No document with this id exists under this partition key.");
-}
 
 void add_item_headers(http::Response& response, const Context& context, Lsn lsn, Lsn item_lsn) {
-  add_range_headers(response, context, *context.range, lsn);
+  add_range_headers(response, context, *context.target.range, lsn);
   add_item_lsn(response, item_lsn);
-  add_container_paths(response, *context.container);
-  add_quota(response, *context.container);
+  add_container_paths(response, *context.target.container);
+  add_quota(response, *context.target.container);
 }
 
 http::Response written_reply(Context& context, const partition::Committed& committed,
                              const Written& written) {
-  const OperationStatus outcome = status_of(written, context.container->definition);
+  const OperationStatus outcome = status_of(written, context.target.container->definition);
   context.charge = outcome.charge;
   auto response =
       reply(context, outcome.status, wants_minimal(context) ? std::string() : written.text);
@@ -48,92 +38,42 @@ http::Response written_reply(Context& context, const partition::Committed& commi
   return response;
 }
 
-/// Finds the document that a request addresses, without or with its text. Where memory does not
-/// hold what is needed the answer is Unknown, and the caller asks again where it may block.
-Lookup find(const storage::Store& store, PartitionNumber partition, const PointTarget& target,
-            Tier tier, Found& found) {
-  if (!target.number) return partition::find_entry(store, partition, target.key, tier, found);
-  const auto lookup = partition::find_by_number(store, partition, *target.number, tier, found);
-  if (lookup != Lookup::Found) return lookup;
-  const auto version = found.version();
-  const bool same_key =
-      version.epk == target.key.epk && version.partition_key == target.key.partition_key;
-  return same_key ? Lookup::Found : Lookup::Missing;
-}
-
-struct ReadResult {
-  Lookup lookup = Lookup::Missing;
-  bool unchanged = false;  ///< If-None-Match holds
-  Found found;
-};
-
-ReadResult read_target(const Services& services, const catalog::Container& container,
-                       PartitionNumber partition, const PointTarget& target,
-                       std::string_view if_none_match, Tier tier) {
-  // A version can be superseded between the look-up of its place and its reading, again and again
-  // under a storm of writes to one document; each time the next look-up finds a newer one.
-  constexpr int kAttemptsMax = 100;
-  ReadResult result;
-  for (int attempt = 0; attempt < kAttemptsMax; ++attempt) {
-    result.lookup = find(services.store, partition, target, tier, result.found);
-    if (result.lookup != Lookup::Found) return result;
-    const auto& header = result.found.entry.header;
-    if (storage::expired(header.ts, header.own_ttl, container.rules.default_ttl,
-                         services.clock.unix_seconds())) {
-      result.lookup = Lookup::Missing;
-      return result;
-    }
-    if (!if_none_match.empty() && result.found.entry.etag().matches(if_none_match)) {
-      result.unchanged = true;
-      return result;
-    }
-    if (!result.found.record.empty()) return result;
-    result.lookup = partition::fetch_version(services.store, partition, tier, result.found);
-    if (result.lookup != Lookup::Missing) return result;
-  }
-  result.lookup = Lookup::Failed;
-  return result;
-}
-
 /// Turns a document addressed by rid into one addressed by id: writes go by id, and say which
 /// document they mean.
-Result<> resolve_number(const Services& services, PartitionNumber partition, PointTarget& target) {
-  if (!target.number) return {};
-  Found found;
-  switch (find(services.store, partition, target, Tier::Disk, found)) {
-    case Lookup::Found:
-      target.key.id = found.version().id;
-      return {};
-    case Lookup::Missing:
-      return missing();
-    default:
-      return Error(ErrorCode::Unavailable, "the disk could not be read");
-  }
+Async<> find_id(Services& services, Context& context) {
+  partition::DocumentAddress& address = *context.target.document;
+  if (!address.number) co_return Result<>();
+  const partition::Partition& partition = *context.target.range->partition;
+  ORRERY_CO_TRY(address.key.id,
+                co_await run_blocking(services.blocking, [&] { return partition.id_of(address); }));
+  co_return Result<>();
 }
 
-Async<> resolve_target(Services& services, const Context& context, PointTarget& target) {
-  if (!target.number) co_return Result<>();
-  const auto partition = context.range->partition->number();
-  const auto resolved = co_await run_blocking(services.blocking, [&services, partition, &target] {
-    return resolve_number(services, partition, target);
-  });
-  ORRERY_CO_TRY(context.range->partition->check_in_place());
-  co_return resolved;
+/// A write to the document that the request addresses.
+Write write_to_target(Context& context, Write::Kind kind) {
+  partition::DocumentAddress& address = *context.target.document;
+  Write write;
+  write.kind = kind;
+  write.key = std::move(address.key);
+  write.number = address.number;
+  write.if_match = context.header(headers::kIfMatch);
+  return write;
 }
 
 Async<http::Response> commit(Context& context, Write write) {
   partition::DocumentWrites work;
   work.writes.push_back(std::move(write));
-  partition::Transaction transaction{.rules = context.container->rules, .work = std::move(work)};
+  partition::Transaction transaction{.rules = context.target.container->rules,
+                                     .work = std::move(work)};
   ORRERY_CO_TRY(const auto committed,
-                co_await context.range->partition->submit(std::move(transaction)));
+                co_await context.target.range->partition->submit(std::move(transaction)));
   co_return written_reply(context, committed, committed.writes.front());
 }
 
 }  // namespace
 
-Async<http::Response> create(Services& services, Context& context) {
-  ORRERY_CO_TRY(const auto container, find_container(services, context, ErrorCode::OwnerNotFound));
+Async<http::Response> create(Services&, Context& context) {
+  const auto& container = context.target.container;
   ORRERY_CO_TRY(check_write_headers(context));
   ORRERY_CO_TRY(const bool upsert, context.flag(headers::kIsUpsert));
   ORRERY_CO_TRY(const auto named, key_header(context));
@@ -149,93 +89,63 @@ Async<http::Response> create(Services& services, Context& context) {
 }
 
 Async<http::Response> replace(Services& services, Context& context) {
-  ORRERY_CO_TRY(const auto container, find_container(services, context, ErrorCode::OwnerNotFound));
   ORRERY_CO_TRY(check_write_headers(context));
-  ORRERY_CO_TRY(auto target, point_target(services, context));
   ORRERY_CO_TRY(const auto named, key_header(context));
-  ORRERY_CO_TRY(auto parsed, parse_document(container->definition, context.request.body, named));
-  ORRERY_CO_TRY(co_await resolve_target(services, context, target));
-  Write write;
-  write.kind = Write::Kind::Replace;
-  write.key = std::move(target.key);
-  write.number = target.number;
+  ORRERY_CO_TRY(auto parsed,
+                parse_document(context.target.container->definition, context.request.body, named));
+  ORRERY_CO_TRY(co_await find_id(services, context));
+  Write write = write_to_target(context, Write::Kind::Replace);
   write.version = std::move(parsed.version);
-  write.if_match = context.header(headers::kIfMatch);
   co_return co_await commit(context, std::move(write));
 }
 
 Async<http::Response> patch(Services& services, Context& context) {
-  ORRERY_CO_TRY(const auto container, find_container(services, context, ErrorCode::OwnerNotFound));
   ORRERY_CO_TRY(check_write_headers(context));
-  ORRERY_CO_TRY(auto target, point_target(services, context));
-  ORRERY_CO_TRY(auto change, read_patch(container, context.request.body));
-  ORRERY_CO_TRY(co_await resolve_target(services, context, target));
-  Write write;
-  write.kind = Write::Kind::Patch;
-  write.key = std::move(target.key);
-  write.number = target.number;
-  write.if_match = context.header(headers::kIfMatch);
+  ORRERY_CO_TRY(auto change, read_patch(context.target.container, context.request.body));
+  ORRERY_CO_TRY(co_await find_id(services, context));
+  Write write = write_to_target(context, Write::Kind::Patch);
   write.change = std::move(change);
   co_return co_await commit(context, std::move(write));
 }
 
 Async<http::Response> remove(Services& services, Context& context) {
-  ORRERY_CO_TRY(const auto container, find_container(services, context, ErrorCode::OwnerNotFound));
   ORRERY_CO_TRY(check_write_headers(context));
-  ORRERY_CO_TRY(auto target, point_target(services, context));
-  ORRERY_CO_TRY(co_await resolve_target(services, context, target));
-  Write write;
-  write.kind = Write::Kind::Delete;
-  write.key = std::move(target.key);
-  write.number = target.number;
-  write.if_match = context.header(headers::kIfMatch);
-  co_return co_await commit(context, std::move(write));
+  ORRERY_CO_TRY(co_await find_id(services, context));
+  co_return co_await commit(context, write_to_target(context, Write::Kind::Delete));
 }
 
 Async<http::Response> read(Services& services, Context& context) {
-  ORRERY_CO_TRY(const auto container, find_container(services, context, ErrorCode::OwnerNotFound));
   ORRERY_CO_TRY(check_consistency(context));
-  ORRERY_CO_TRY(const auto target, point_target(services, context));
-  ORRERY_CO_TRY(check_session(context, *context.range));
-  const auto& partition = *context.range->partition;
+  ORRERY_CO_TRY(check_session(context, *context.target.range));
+  const partition::Partition& partition = *context.target.range->partition;
+  const partition::DocumentAddress& address = *context.target.document;
+  const partition::PointReadOptions options{
+      .default_ttl = context.target.container->rules.default_ttl,
+      .if_none_match = context.header(headers::kIfNoneMatch)};
   // Before the document is read: what is read is at least as new.
   const Lsn head = partition.head();
-  const auto condition = context.header(headers::kIfNoneMatch);
-  auto result =
-      read_target(services, *container, partition.number(), target, condition, Tier::Memory);
-  if (result.lookup == Lookup::Unknown) {
-    ORRERY_CO_TRY(result, co_await run_blocking(services.blocking, [&]() -> Result<ReadResult> {
-                    auto read = read_target(services, *container, partition.number(), target,
-                                            condition, Tier::Disk);
-                    ORRERY_TRY(hold_answer(context, read.found.record.size()));
-                    return read;
-                  }));
+  auto found = partition.read_from_memory(address, options);
+  if (!found && found.error().code() == ErrorCode::NotInMemory) {
+    found = co_await run_blocking(services.blocking, [&]() -> Result<partition::PointRead> {
+      ORRERY_TRY(auto read, partition.read(address, options));
+      ORRERY_TRY(hold_answer(context, read.text.size()));
+      return read;
+    });
   }
-  ORRERY_CO_TRY(context.range->partition->check_in_place());
-  if (result.lookup == Lookup::Missing) co_return missing();
-  if (result.lookup != Lookup::Found) {
-    co_return Error(ErrorCode::Unavailable, "the document could not be read from the disk");
-  }
-
-  const auto& entry = result.found.entry;
-  std::string body;
-  if (!result.unchanged) {
-    body = std::move(result.found.record);
-    body.erase(0, body.size() - entry.text_size);
-    context.charge = read_charge(entry.text_size);
-  }
-  auto response = reply(context, result.unchanged ? 304 : 200, std::move(body));
-  response.add(headers::kEtag.text, entry.etag().text());
-  add_item_headers(response, context, std::max(head, entry.position.lsn), entry.position.lsn);
+  ORRERY_CO_TRY(found);
+  if (!found->is_unchanged) context.charge = read_charge(found->text.size());
+  auto response = reply(context, found->is_unchanged ? 304 : 200, std::move(found->text));
+  response.add(headers::kEtag.text, found->etag.text());
+  add_item_headers(response, context, std::max(head, found->lsn), found->lsn);
   co_return response;
 }
 
-Async<http::Response> remove_all_of_key(Services& services, Context& context) {
-  ORRERY_CO_TRY(const auto container, find_container(services, context, ErrorCode::OwnerNotFound));
+Async<http::Response> remove_all_of_key(Services&, Context& context) {
+  const auto& container = context.target.container;
   ORRERY_CO_TRY(const auto key, required_key(context, container->definition));
   KeyPlace place = place_of(container->definition, key);
   const auto& range = route(context, place.epk);
-  const storage::DocumentKey prefix{std::move(place.epk.bytes), std::move(place.canonical), {}};
+  const partition::DocumentKey prefix{std::move(place.epk.bytes), std::move(place.canonical), {}};
   Lsn lsn = range.partition->head();
   for (bool more = true; more;) {
     partition::Transaction transaction{.rules = container->rules,

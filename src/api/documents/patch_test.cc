@@ -47,7 +47,7 @@ TEST_F(DocumentPatchTest, MakesANewVersionWithoutSystemProperties) {
   EXPECT_EQ(version->open_text, R"({"id":"x","pk":"a","n":2)");
   EXPECT_EQ(version->new_id, "x");
   EXPECT_EQ(version->indexed_leaves, 3u);
-  EXPECT_EQ(version->own_ttl, storage::kTtlAbsent);
+  EXPECT_EQ(version->own_ttl, partition::kTtlAbsent);
 }
 
 TEST_F(DocumentPatchTest, TheBodyIsAnObjectOrTheBareArray) {

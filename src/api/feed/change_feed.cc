@@ -10,9 +10,9 @@
 
 #include <fmt/format.h>
 
-#include "api/addressing.h"
 #include "api/feed/feed_push.h"
 #include "api/reply.h"
+#include "api/target.h"
 #include "feed/container.h"
 #include "feed/prefetch.h"
 #include "feed/reader.h"
@@ -28,8 +28,6 @@ constexpr std::chrono::seconds kEmptyPageTimeMax{20};
 constexpr std::chrono::seconds kLagTimeMax{20};
 /// A page that is at least so full is likely to be followed by another.
 constexpr std::size_t kFullPageBytes = 1 << 20;
-/// How often a request looks its container up again because ranges have changed meanwhile.
-constexpr int kAttemptsMax = 4;
 
 /// Up to which second everything is in this page or an earlier one. Nothing below a merge, where
 /// times do not rise with positions.
@@ -183,7 +181,7 @@ Result<ChangeFeedAnswer> read_whole(const Services& services, const catalog::Con
     ranges.push_back({range.partition->number(), range.epks});
     resolved = std::min(resolved, range.partition->resolved(now));
   }
-  ORRERY_TRY(const auto snapshot, services.store.snapshot());
+  ORRERY_TRY(const auto snapshot, services.feed.snapshot());
   for (const catalog::Range& range : container.ranges.all())
     ORRERY_TRY(range.partition->check_in_place());
 
@@ -231,10 +229,10 @@ void add_heads(http::Response& response, const Context& context, const ChangeFee
     return;
   }
   std::string token;
-  const auto& ranges = context.container->ranges.all();
+  const auto& ranges = context.target.container->ranges.all();
   for (std::size_t i = 0; i < ranges.size() && i < heads.size(); ++i) {
     if (!token.empty()) token.push_back(',');
-    append_session_entry(token, context.token_form, context.container->session_version,
+    append_session_entry(token, context.token_form, context.target.container->session_version,
                          ranges[i].id, heads[i]);
   }
   response.add(headers::kSessionToken.text, token);
@@ -259,7 +257,7 @@ Result<feed::ContainerLag> count_lag(const Services& services, const catalog::Co
   for (const catalog::Range& range : container.ranges.all()) {
     ranges.push_back({range.partition->number(), range.epks});
   }
-  ORRERY_TRY(const auto snapshot, services.store.snapshot());
+  ORRERY_TRY(const auto snapshot, services.feed.snapshot());
   for (const catalog::Range& range : container.ranges.all())
     ORRERY_TRY(range.partition->check_in_place());
   feed::ContainerPosition from = request.container_start;
@@ -279,7 +277,7 @@ http::Response lag_reply(Context& context, const ChangeFeedRequest& request,
     etag = feed::feed_etag(lag.heads.front());
   } else {
     std::vector<feed::ContainerPosition::Part> parts;
-    const auto& ranges = context.container->ranges.all();
+    const auto& ranges = context.target.container->ranges.all();
     parts.reserve(ranges.size());
     for (std::size_t i = 0; i < ranges.size(); ++i) {
       parts.push_back({ranges[i].epks.min, lag.heads[i]});
@@ -293,15 +291,9 @@ http::Response lag_reply(Context& context, const ChangeFeedRequest& request,
   if (lag.sum.oldest_ts) {
     response.add(headers::kOldestPendingTs.text, static_cast<std::uint64_t>(*lag.sum.oldest_ts));
   }
-  add_container_paths(response, *context.container);
+  add_container_paths(response, *context.target.container);
   add_heads(response, context, request, lag.heads);
   return response;
-}
-
-/// Whether the request should be tried again with the container as it is now.
-bool ranges_changed(const Services& services, const Context& context, const Error& error) {
-  return error.code() == ErrorCode::RangeGone &&
-         services.catalog.container(context.container->rid) != context.container;
 }
 
 }  // namespace
@@ -345,7 +337,7 @@ http::Response change_feed_reply(const Services& services, Context& context,
   response.shared_body = std::move(answer.shared_body);
   response.add(headers::kEtag.text, answer.etag);
   response.add(headers::kItemCount.text, answer.count);
-  add_container_paths(response, *context.container);
+  add_container_paths(response, *context.target.container);
   add_heads(response, context, request, answer.heads);
   if (answer.resolved_ts && *answer.resolved_ts > 0) {
     response.add(headers::kResolvedTs.text, static_cast<std::uint64_t>(*answer.resolved_ts));
@@ -380,7 +372,7 @@ Async<ChangeFeedAnswer> read_in_turns(const Services& services, Context& context
     ORRERY_CO_TRY(auto answer, co_await run_blocking(lane, [&]() -> Result<ChangeFeedAnswer> {
                     WorkBudget work(page_limits(services.page_time_max), cancellation);
                     ORRERY_TRY(auto read,
-                               read_change_feed(services, context.container, request, work));
+                               read_change_feed(services, context.target.container, request, work));
                     ORRERY_TRY(hold_answer(context, read.body.size()));
                     return read;
                   }));
@@ -397,8 +389,7 @@ Async<ChangeFeedAnswer> read_in_turns(const Services& services, Context& context
 
 /// One page, and if there is none, the next one that comes within `wait`.
 Async<http::Response> answer_page(Services& services, Context& context, ChangeFeedRequest& request,
-                                  std::optional<std::chrono::seconds> wait,
-                                  std::chrono::steady_clock::time_point begun) {
+                                  std::optional<std::chrono::seconds> wait) {
   auto answer = answer_from_memory(services, request);
   if (!answer && is_at_tail(request)) {
     ORRERY_CO_TRY(answer, co_await read_shared(services, context, request));
@@ -408,7 +399,7 @@ Async<http::Response> answer_page(Services& services, Context& context, ChangeFe
   bool waited = true;
   if (wait && answer->not_modified()) {
     ORRERY_CO_TRY(answer, co_await wait_for_change(services, context, request, std::move(*answer),
-                                                   begun + *wait, waited));
+                                                   context.begun + *wait, waited));
   }
   auto response = change_feed_reply(services, context, request, std::move(*answer));
   if (wait && waited) response.add(headers::kPreferenceApplied.text, "wait");
@@ -418,21 +409,11 @@ Async<http::Response> answer_page(Services& services, Context& context, ChangeFe
 }  // namespace
 
 Async<http::Response> change_feed(Services& services, Context& context) {
-  const auto begun = std::chrono::steady_clock::now();
-  const auto form = stream_form(context);
-  for (int attempt = 1;; ++attempt) {
-    ORRERY_CO_TRY(auto request, parse_change_feed(services, context));
-    Result<http::Response> response =
-        form ? co_await stream_changes(services, context, std::move(request), *form)
-             : co_await answer_page(services, context, request, wait_preference(context), begun);
-    // Ranges were split or merged under our hands: who named a key need not notice.
-    if (response || attempt == kAttemptsMax ||
-        !ranges_changed(services, context, response.error())) {
-      co_return response;
-    }
-    context.range = nullptr;
-    ORRERY_CO_TRY(find_container(services, context, ErrorCode::OwnerNotFound));
+  ORRERY_CO_TRY(auto request, parse_change_feed(services, context));
+  if (const auto form = stream_form(context)) {
+    co_return co_await stream_changes(services, context, std::move(request), *form);
   }
+  co_return co_await answer_page(services, context, request, wait_preference(context));
 }
 
 Async<http::Response> change_feed_lag(Services& services, Context& context) {
@@ -441,23 +422,16 @@ Async<http::Response> change_feed_lag(Services& services, Context& context) {
                     "How much is left to read is counted from a position: give If-None-Match, and "
                     "leave If-Modified-Since out.");
   }
-  for (int attempt = 1;; ++attempt) {
-    context.range = nullptr;
-    ORRERY_CO_TRY(find_container(services, context, ErrorCode::OwnerNotFound));
-    ORRERY_CO_TRY(auto request, parse_change_feed(services, context));
-    const Cancellation cancellation = when_client_leaves(context);
-    const auto lane = services.scans.lane(client_of(context));
-    auto lag = co_await run_blocking(lane, [&] {
-      WorkLimits limits = page_limits(services.page_time_max);
-      limits.deadline = std::chrono::steady_clock::now() + kLagTimeMax;
-      WorkBudget work(limits, cancellation);
-      return count_lag(services, *context.container, request, work);
-    });
-    if (lag) co_return lag_reply(context, request, *lag);
-    if (attempt == kAttemptsMax || !ranges_changed(services, context, lag.error())) {
-      co_return Error(lag.error());
-    }
-  }
+  ORRERY_CO_TRY(auto request, parse_change_feed(services, context));
+  const Cancellation cancellation = when_client_leaves(context);
+  const auto lane = services.scans.lane(client_of(context));
+  ORRERY_CO_TRY(const auto lag, co_await run_blocking(lane, [&] {
+                  WorkLimits limits = page_limits(services.page_time_max);
+                  limits.deadline = std::chrono::steady_clock::now() + kLagTimeMax;
+                  WorkBudget work(limits, cancellation);
+                  return count_lag(services, *context.target.container, request, work);
+                }));
+  co_return lag_reply(context, request, lag);
 }
 
 }  // namespace orrery::api

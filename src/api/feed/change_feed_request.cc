@@ -64,7 +64,7 @@ std::uint64_t capabilities(const Context& context) {
 
 /// 3.4 of the protocol: which part of the container, in one range.
 Result<> take_scope(Context& context, ChangeFeedRequest& request) {
-  const catalog::Container& container = *context.container;
+  const catalog::Container& container = *context.target.container;
   ORRERY_TRY(is_given(context, headers::kReadKeyType, "EffectivePartitionKeyRange"));
   const bool partitioned = !container.definition.partition_key().paths.empty();
   ORRERY_TRY(const auto key, key_header(context));
@@ -83,7 +83,7 @@ Result<> take_scope(Context& context, ChangeFeedRequest& request) {
                              scope.ranges.size()));
   }
   const catalog::Range& range = *scope.ranges.front();
-  context.range = &range;
+  context.target.range = &range;
   const bool bounded = !context.header(headers::kEndEpk).empty() && !scope.partition_key;
   const bool named = !context.header(headers::kPartitionKeyRangeId).empty();
   if (bounded && named && !key) {
@@ -185,7 +185,7 @@ bool prefers(const Context& context, std::string_view preference) {
 }
 
 Result<ChangeFeedRequest> parse_change_feed(const Services& services, Context& context) {
-  const catalog::Container& container = *context.container;
+  const catalog::Container& container = *context.target.container;
   ChangeFeedRequest request;
   ORRERY_TRY(request.page.mode, feed_mode(context));
   ORRERY_TRY(request.page.wrapped, is_wrapped(context));

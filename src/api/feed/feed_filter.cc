@@ -74,7 +74,7 @@ Result<std::unique_ptr<const feed::ItemFilter>> feed_filter(const Context& conte
   if (!filter && !select) return std::unique_ptr<const feed::ItemFilter>();
   const std::size_t alias_count = mode == feed::Mode::AllVersions ? 2 : 1;
   const std::span<const std::string_view> aliases(kAliases.data(), alias_count);
-  const query::Settings settings = executor::query_settings(context.container->definition);
+  const query::Settings settings = executor::query_settings(context.target.container->definition);
   std::optional<query::Predicate> wanted;
   std::optional<query::Projection> shown;
   if (filter) {

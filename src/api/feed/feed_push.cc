@@ -94,15 +94,15 @@ void go_on_from(ChangeFeedRequest& request, std::string_view etag) {
 
 std::string shape_of(const Context& context, const ChangeFeedRequest& request) {
   const auto& page = request.page;
-  std::string shape = fmt::format("{} {}{}{} {} {} {}", context.container->rid_text,
+  std::string shape = fmt::format("{} {}{}{} {} {} {}", context.target.container->rid_text,
                                   static_cast<int>(page.mode), page.wrapped, page.tombstones,
                                   page.count_max ? static_cast<std::int64_t>(*page.count_max) : -1,
                                   page.bytes_max, page.newer_than.value_or(-1));
-  for (const auto* range : request.ranges(*context.container)) {
+  for (const auto* range : request.ranges(*context.target.container)) {
     fmt::format_to(std::back_inserter(shape), " {}", range->partition->number().value);
   }
   // What a filter means depends on the container's definition.
-  if (page.filter != nullptr) shape.append(" ").append(context.container->etag().text());
+  if (page.filter != nullptr) shape.append(" ").append(context.target.container->etag().text());
   for (const HeaderName name : {headers::kPartitionKey, headers::kStartEpk, headers::kEndEpk,
                                 headers::kFeedFilter, headers::kFeedSelect}) {
     shape.append("\n").append(context.header(name));
@@ -129,7 +129,7 @@ std::optional<BackgroundPool::Lane> lane_of(const Services& services, const Cont
 
 Async<ChangeFeedAnswer> read_shared(Services& services, Context& context,
                                     const ChangeFeedRequest& request) {
-  const auto& container = *context.container;
+  const auto& container = *context.target.container;
   const std::string etag =
       request.range != nullptr
           ? request.page.began_at ? feed::tombstone_etag(request.page.after, *request.page.began_at)
@@ -147,8 +147,8 @@ Async<ChangeFeedAnswer> read_shared(Services& services, Context& context,
                     std::move(key), moment,
                     [&]() -> Result<feed::SharedRead> {
                       WorkBudget work(page_limits(services.page_time_max));
-                      ORRERY_TRY(auto read,
-                                 read_change_feed(services, context.container, request, work));
+                      ORRERY_TRY(auto read, read_change_feed(services, context.target.container,
+                                                             request, work));
                       ORRERY_TRY(hold_answer(context, read.body.size()));
                       auto answer = std::make_shared<ChangeFeedAnswer>(std::move(read));
                       return feed::SharedRead{moment_of(answer->heads), answer->body.size(),
@@ -177,7 +177,7 @@ Async<ChangeFeedAnswer> wait_for_change(Services& services, Context& context,
     co_return caught_up;
   }
   push.stats.polls.fetch_add(1, std::memory_order_relaxed);
-  const auto ranges = request.ranges(*context.container);
+  const auto ranges = request.ranges(*context.target.container);
   partition::Waiter waiter(push.room, co_await asio::this_coro::executor);
   http::Client* const client = context.request.client;
   // Taken back at the end: nobody may interrupt what is no longer there.

@@ -96,7 +96,7 @@ Result<executor::ContainerScope> feed_scope(Context& context, const catalog::Con
   }
   ORRERY_TRY(const auto* range, named_range(context, container));
   if (range != nullptr) {
-    context.range = range;
+    context.target.range = range;
     scope.ranges.push_back(range);
   } else if (scope.epks) {
     scope.ranges = container.ranges.overlapping(*scope.epks);

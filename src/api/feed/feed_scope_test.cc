@@ -55,7 +55,7 @@ TEST_F(FeedScopeTest, AFullKeyIsOneRangeAndOneKey) {
   const auto place = place_of(container->definition, key);
   ASSERT_EQ(made->ranges.size(), 1u);
   EXPECT_EQ(made->ranges[0], &container->ranges.owner_of(place.epk));
-  EXPECT_EQ(context.range, made->ranges[0]);
+  EXPECT_EQ(context.target.range, made->ranges[0]);
   EXPECT_EQ(made->partition_key, place.canonical);
   ASSERT_TRUE(made->epks);
   EXPECT_TRUE(made->epks->contains(place.epk));

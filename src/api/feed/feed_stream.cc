@@ -8,17 +8,17 @@
 //
 //   {"etag":"\"12\"","Documents":[…],"_count":1}
 //
-// A transaction is an event of its own, unless the reader is behind by more than a piece: then the
-// transactions of a piece come in one. What is sent is made once for all who are at the same place.
+// A transaction is an event of its own, unless the reader is behind by more than a chunk: then the
+// transactions of a chunk come in one. What is sent is made once for all who are at the same place.
 #include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
 #include <boost/asio/this_coro.hpp>
 
-#include "api/addressing.h"
 #include "api/feed/feed_push.h"
 #include "api/reply.h"
+#include "api/target.h"
 #include "base/diagnostics.h"
 #include "feed/position.h"
 #include "feed/reader.h"
@@ -33,7 +33,7 @@ using std::chrono::steady_clock;
 
 /// What is made, and held for a slow reader, at a time. A transaction is sent whole all the same.
 constexpr std::size_t kPieceBytesMax = 128 * 1024;
-/// A piece ends after this, with or without something in it.
+/// A chunk ends after this, with or without something in it.
 constexpr std::chrono::milliseconds kPieceTimeMax{200};
 
 std::string_view without_quotes(std::string_view etag) {
@@ -111,7 +111,7 @@ class Framing {
 };
 
 /// What is read at one place, ready to be sent.
-struct Piece {
+struct StreamChunk {
   std::string text;  ///< empty: nothing matched
   std::string etag;
   std::vector<Lsn> heads;
@@ -139,12 +139,12 @@ class FeedStream final : public http::BodyStream {
     services_.push.stats.streams.fetch_sub(1, std::memory_order_relaxed);
   }
 
-  /// Finds where to begin, and reads the first piece: what is wrong with the request shows here.
+  /// Finds where to begin, and reads the first chunk: what is wrong with the request shows here.
   Async<> begin();
   /// Where it begins; valid after begin().
   const std::string& beginning() const { return told_etag_; }
   /// The warning about the position that it begins at, if any; until next().
-  std::string_view warning() const { return piece_ ? std::string_view(piece_->warning) : ""; }
+  std::string_view warning() const { return chunk_ ? std::string_view(chunk_->warning) : ""; }
   std::string_view content_type() const { return framing_.content_type(); }
 
   boost::asio::awaitable<http::SharedText> next() override;
@@ -152,11 +152,12 @@ class FeedStream final : public http::BodyStream {
  private:
   void bind(ChangeFeedRequest request);
   Async<> read();
-  Result<Piece> read_piece() const;
-  Result<Piece> read_range_piece(feed::PageRequest page, const catalog::Container& container) const;
+  Result<StreamChunk> read_chunk() const;
+  Result<StreamChunk> read_range_chunk(feed::PageRequest page,
+                                       const catalog::Container& container) const;
   bool behind() const;
   boost::asio::awaitable<WakeReason> wait();
-  http::SharedText take_piece();
+  http::SharedText take_chunk();
   http::SharedText sign_of_life();
   bool rebind();
   http::SharedText say_gone();
@@ -178,7 +179,7 @@ class FeedStream final : public http::BodyStream {
   std::vector<Lsn> seen_;  // The heads when that was so.
   bool more_ = true;       // There was more above etag_ then.
   std::optional<UnixSeconds> resolved_ts_;
-  std::shared_ptr<const Piece> piece_;  // To be sent next. Shared with others who are there.
+  std::shared_ptr<const StreamChunk> chunk_;  // To be sent next. Shared with others who are there.
   steady_clock::time_point last_said_ = steady_clock::now();
   bool ended_ = false;
 };
@@ -190,7 +191,7 @@ void FeedStream::bind(ChangeFeedRequest request) {
   if (context_.header(headers::kMaxItemCount).empty()) request_.page.count_max.reset();
   request_.page.bytes_max = kPieceBytesMax;
   shape_ = shape_of(context_, request_);
-  ranges_ = request_.ranges(*context_.container);
+  ranges_ = request_.ranges(*context_.target.container);
 }
 
 Async<> FeedStream::begin() {
@@ -199,7 +200,7 @@ Async<> FeedStream::begin() {
     if (!found) {
       ORRERY_CO_TRY(found, co_await run_blocking(services_.blocking, [this] {
                       WorkBudget work(page_limits(services_.page_time_max));
-                      return read_change_feed(services_, context_.container, request_, work);
+                      return read_change_feed(services_, context_.target.container, request_, work);
                     }));
     }
     etag_ = found->etag;
@@ -235,37 +236,37 @@ bool FeedStream::behind() const {
 
 // ── Reading ──
 
-/// Reads what comes after etag_ and moves it on. What there is to send is in piece_.
+/// Reads what comes after etag_ and moves it on. What there is to send is in chunk_.
 Async<> FeedStream::read() {
   auto& push = services_.push;
   const UnixSeconds now = services_.clock.unix_seconds();
   request_.page.now = now;
   // Where documents expire, what was read is good for a second only.
-  const bool expiring = context_.container->rules.default_ttl.has_value();
+  const bool expiring = context_.target.container->rules.default_ttl.has_value();
   auto key = fmt::format("{} {} {}\n{}", content_type(), etag_, expiring ? now : 0, shape_);
-  const auto moment = moment_of(heads_now(*context_.container, request_));
+  const auto moment = moment_of(heads_now(*context_.target.container, request_));
   const auto lane = lane_of(services_, context_, request_);
-  ORRERY_CO_TRY(piece_, co_await push.reads.get<Piece>(
+  ORRERY_CO_TRY(chunk_, co_await push.reads.get<StreamChunk>(
                             std::move(key), moment,
                             [this]() -> Result<feed::SharedRead> {
-                              ORRERY_TRY(auto made, read_piece());
-                              auto piece = std::make_shared<Piece>(std::move(made));
-                              const auto size = piece->text.size();
-                              return feed::SharedRead{moment_of(piece->heads), size, piece};
+                              ORRERY_TRY(auto made, read_chunk());
+                              auto chunk = std::make_shared<StreamChunk>(std::move(made));
+                              const auto size = chunk->text.size();
+                              return feed::SharedRead{moment_of(chunk->heads), size, chunk};
                             },
                             lane ? &*lane : nullptr));
-  etag_ = piece_->etag;
-  seen_ = piece_->heads;
-  more_ = !piece_->caught_up;
-  resolved_ts_ = piece_->resolved_ts;
+  etag_ = chunk_->etag;
+  seen_ = chunk_->heads;
+  more_ = !chunk_->caught_up;
+  resolved_ts_ = chunk_->resolved_ts;
   go_on_from(request_, etag_);
   co_return Result<>();
 }
 
 /// Blocks.
-Result<Piece> FeedStream::read_piece() const {
+Result<StreamChunk> FeedStream::read_chunk() const {
   // The container's rules may have changed since the stream began.
-  const auto container = services_.catalog.container(context_.container->rid);
+  const auto container = services_.catalog.container(context_.target.container->rid);
   if (!container) return Error(ErrorCode::RangeGone, "The container was deleted.");
   auto page = request_.page;
   page.container.default_ttl = container->rules.default_ttl;
@@ -273,15 +274,15 @@ Result<Piece> FeedStream::read_piece() const {
   limits.deadline = std::min(limits.deadline, steady_clock::now() + kPieceTimeMax);
   WorkBudget work(limits);
   page.work = &work;
-  if (request_.range != nullptr) return read_range_piece(std::move(page), *container);
+  if (request_.range != nullptr) return read_range_chunk(std::move(page), *container);
 
-  ORRERY_TRY(auto answer, read_change_feed(services_, context_.container, request_, work));
-  Piece piece;
-  piece.etag = answer.etag;
-  piece.heads = std::move(answer.heads);
-  piece.caught_up = answer.not_modified();
-  piece.resolved_ts = answer.resolved_ts;
-  piece.warning = std::move(answer.warning);
+  ORRERY_TRY(auto answer, read_change_feed(services_, context_.target.container, request_, work));
+  StreamChunk chunk;
+  chunk.etag = answer.etag;
+  chunk.heads = std::move(answer.heads);
+  chunk.caught_up = answer.not_modified();
+  chunk.resolved_ts = answer.resolved_ts;
+  chunk.warning = std::move(answer.warning);
   if (answer.count > 0) {
     std::string opening;
     open_feed(opening, container->rid_text, "Documents");
@@ -290,43 +291,43 @@ Result<Piece> FeedStream::read_piece() const {
     const auto items =
         std::string_view(answer.body)
             .substr(opening.size(), answer.body.size() - opening.size() - closing.size());
-    framing_.changes(piece.text, container->rid_text, piece.etag, items, answer.count);
+    framing_.changes(chunk.text, container->rid_text, chunk.etag, items, answer.count);
   }
-  return piece;
+  return chunk;
 }
 
-Result<Piece> FeedStream::read_range_piece(feed::PageRequest page,
-                                           const catalog::Container& container) const {
+Result<StreamChunk> FeedStream::read_range_chunk(feed::PageRequest page,
+                                                 const catalog::Container& container) const {
   auto& partition = *request_.range->partition;
   const auto resolved = partition.resolved(services_.clock.unix_seconds());
   page.mark_groups = true;
   ORRERY_TRY(const auto read, services_.feed.read(partition, page));
-  Piece piece;
-  piece.etag = read.began_at ? feed::tombstone_etag(read.position, *read.began_at)
+  StreamChunk chunk;
+  chunk.etag = read.began_at ? feed::tombstone_etag(read.position, *read.began_at)
                              : feed::feed_etag(read.position);
-  piece.heads = {read.head};
-  piece.caught_up = read.caught_up;
-  if (read.caught_up && read.position >= read.merged_at) piece.resolved_ts = resolved;
-  if (read.ended_life) piece.warning = feed_warning(*read.ended_life);
-  if (read.count == 0) return piece;
+  chunk.heads = {read.head};
+  chunk.caught_up = read.caught_up;
+  if (read.caught_up && read.position >= read.merged_at) chunk.resolved_ts = resolved;
+  if (read.ended_life) chunk.warning = feed_warning(*read.ended_life);
+  if (read.count == 0) return chunk;
   const std::string_view text = read.text;
   const bool one_by_one = read.caught_up && !read.began_at && !page.began_at;
   if (!one_by_one) {
-    framing_.changes(piece.text, container.rid_text, piece.etag, text, read.count);
-    return piece;
+    framing_.changes(chunk.text, container.rid_text, chunk.etag, text, read.count);
+    return chunk;
   }
   for (const auto& group : read.groups) {
-    framing_.changes(piece.text, container.rid_text, feed::feed_etag(group.lsn),
+    framing_.changes(chunk.text, container.rid_text, feed::feed_etag(group.lsn),
                      text.substr(group.begin, group.end - group.begin), group.count);
   }
-  return piece;
+  return chunk;
 }
 
 // ── Saying ──
 
 boost::asio::awaitable<http::SharedText> FeedStream::next() {
   while (!ended_) {
-    if (auto text = take_piece()) co_return text;
+    if (auto text = take_chunk()) co_return text;
     if (more_ || behind()) {
       if (auto outcome = co_await read(); !outcome) {
         if (outcome.error().code() == ErrorCode::RangeGone && rebind()) continue;
@@ -334,7 +335,7 @@ boost::asio::awaitable<http::SharedText> FeedStream::next() {
       }
       // A long search through what does not match.
       const bool silent = steady_clock::now() - last_said_ >= services_.push.heartbeat;
-      if (piece_->text.empty() && silent) co_return sign_of_life();
+      if (chunk_->text.empty() && silent) co_return sign_of_life();
       continue;
     }
     switch (co_await wait()) {
@@ -368,19 +369,19 @@ boost::asio::awaitable<WakeReason> FeedStream::wait() {
   co_return co_await waiter_.wait(targets, deadline);
 }
 
-http::SharedText FeedStream::take_piece() {
-  auto piece = std::exchange(piece_, nullptr);
-  if (!piece || piece->text.empty()) return nullptr;
+http::SharedText FeedStream::take_chunk() {
+  auto chunk = std::exchange(chunk_, nullptr);
+  if (!chunk || chunk->text.empty()) return nullptr;
   services_.push.stats.events.fetch_add(1, std::memory_order_relaxed);
   told_etag_ = etag_;
   last_said_ = steady_clock::now();
-  const std::string& text = piece->text;
-  return {std::move(piece), &text};
+  const std::string& text = chunk->text;
+  return {std::move(chunk), &text};
 }
 
 /// After a time of silence: where the reader is, if that has changed, or just that we are here.
 http::SharedText FeedStream::sign_of_life() {
-  piece_ = nullptr;
+  chunk_ = nullptr;
   if (told_etag_ == etag_) return made(framing_.heartbeat());
   told_etag_ = etag_;
   // At the head time goes on, also where nothing is written. Not where a merge has mixed times.
@@ -403,11 +404,11 @@ http::SharedText FeedStream::made(std::string text) {
 /// The ranges have changed. Who named a key, or all of the container, need not notice; false for
 /// the others.
 bool FeedStream::rebind() {
-  const auto old_container = context_.container;
-  const auto* const old_range = context_.range;
-  context_.range = nullptr;
-  const auto found = find_container(services_, context_, ErrorCode::OwnerNotFound);
-  if (found && (*found)->rid == old_container->rid && *found != old_container) {
+  Target before = context_.target;
+  const bool is_another = resolve(services_, context_).has_value() &&
+                          context_.target.container->rid == before.container->rid &&
+                          context_.target.container != before.container;
+  if (is_another) {
     if (auto request = parse_change_feed(services_, context_)) {
       bind(std::move(*request));
       go_on_from(request_, etag_);
@@ -418,15 +419,14 @@ bool FeedStream::rebind() {
       return true;
     }
   }
-  context_.container = old_container;
-  context_.range = old_range;
+  context_.target = std::move(before);
   return false;
 }
 
 http::SharedText FeedStream::say_gone() {
   ended_ = true;
   std::string members = ",\"ranges\":[";
-  const auto container = services_.catalog.container(context_.container->rid);
+  const auto container = services_.catalog.container(context_.target.container->rid);
   if (container && request_.range != nullptr) {
     bool first = true;
     for (const auto* child : container->ranges.overlapping(request_.range->epks)) {
@@ -498,9 +498,10 @@ Async<http::Response> stream_changes(Services& services, Context& context,
   if (const auto warning = stream->warning(); !warning.empty()) {
     response.add(headers::kFeedWarning.text, warning);
   }
-  add_container_paths(response, *context.container);
+  add_container_paths(response, *context.target.container);
   if (one_range) {
-    add_range_headers(response, context, *context.range, context.range->partition->head());
+    add_range_headers(response, context, *context.target.range,
+                      context.target.range->partition->head());
   }
   // Proxies that collect answers before they pass them on would undo what this is for.
   response.add("x-accel-buffering", "no");

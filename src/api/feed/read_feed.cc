@@ -5,12 +5,12 @@
 
 #include <fmt/format.h>
 
-#include "api/addressing.h"
 #include "api/documents/document_request.h"
 #include "api/feed/change_feed.h"
 #include "api/feed/feed_scope.h"
 #include "api/handlers.h"
 #include "api/reply.h"
+#include "api/target.h"
 #include "executor/range_slice.h"
 #include "feed/prefetch.h"
 #include "partition/read/scan.h"
@@ -38,7 +38,7 @@ Result<feed::PreparedPage> read_page(const Services& services, const catalog::Co
   for (const catalog::Range* range : scope.ranges) {
     page.heads.emplace_back(range->partition.get(), range->partition->head());
   }
-  ORRERY_TRY(const auto snapshot, services.store.snapshot());
+  ORRERY_TRY(const auto snapshot, services.feed.snapshot());
   for (const catalog::Range* range : scope.ranges) ORRERY_TRY(range->partition->check_in_place());
 
   partition::ScanFilter filter = executor::live_documents(services.clock, container);
@@ -68,7 +68,7 @@ Result<feed::PreparedPage> read_page(const Services& services, const catalog::Co
 
 /// What tells the requests of one reader from those of every other, whatever page they ask for.
 std::string reader_key(const Context& context) {
-  std::string key = context.container->rid_text;
+  std::string key = context.target.container->rid_text;
   for (const HeaderName name : {headers::kPartitionKey, headers::kPartitionKeyRangeId,
                                 headers::kStartEpk, headers::kEndEpk}) {
     key.append("\n").append(context.header(name));
@@ -100,7 +100,7 @@ Result<feed::PreparedPage> read_page_and_ahead(const Services& services, const C
                                                std::optional<std::uint32_t> count_max,
                                                const Cancellation& cancellation) {
   WorkBudget work(page_limits(services.page_time_max), cancellation);
-  const auto container = context.container;
+  const auto container = context.target.container;
   // Only whole-sale readers hurry. And where documents expire, a page is good for a second only.
   const bool hurried = !count_max && !container->rules.default_ttl;
   if (!hurried) return read_page(services, *container, scope, position, count_max, work);
@@ -124,7 +124,7 @@ Result<feed::PreparedPage> read_page_and_ahead(const Services& services, const C
 }
 
 Async<http::Response> feed(Services& services, Context& context) {
-  const auto container = context.container;
+  const auto container = context.target.container;
   ORRERY_CO_TRY(check_consistency(context));
   ORRERY_CO_TRY(const auto count_max, page_size(context, kFeedPageDefault));
   ORRERY_CO_TRY(const auto scope, feed_scope(context, *container));
@@ -159,10 +159,6 @@ Async<http::Response> feed(Services& services, Context& context) {
 }  // namespace
 
 Async<http::Response> read_feed(Services& services, Context& context) {
-  ORRERY_CO_TRY(find_container(services, context, ErrorCode::OwnerNotFound));
-  if (!context.header(headers::kAIm).empty()) {
-    co_return co_await change_feed(services, context);
-  }
   co_return co_await feed(services, context);
 }
 

@@ -2,28 +2,22 @@
 #include <algorithm>
 #include <chrono>
 #include <memory>
-#include <set>
 #include <utility>
 
 #include <fmt/format.h>
-#include <boost/asio/as_tuple.hpp>
-#include <boost/asio/steady_timer.hpp>
-#include <boost/asio/this_coro.hpp>
 
-#include "api/addressing.h"
 #include "api/documents/document_request.h"
 #include "api/feed/feed_scope.h"
 #include "api/handlers.h"
 #include "api/query/index_advice.h"
+#include "api/query/query_indexes.h"
 #include "api/query/query_reports.h"
 #include "api/query/query_request.h"
 #include "api/reply.h"
-#include "base/diagnostics.h"
 #include "executor/container_settings.h"
 #include "executor/page_run.h"
 #include "executor/rank.h"
 #include "json/document_text.h"
-#include "maintenance/index_builder.h"
 #include "protocol/wire/headers.h"
 #include "query/plan/plan.h"
 
@@ -31,14 +25,11 @@ namespace orrery::api::documents {
 namespace {
 
 constexpr std::uint32_t kPageDefault = 1000;
-/// Longer texts, and lists of parameters, are understood by another thread.
+/// Longer texts, and lists of parameters, are parsed by another thread.
 constexpr std::size_t kBodyBytesMaxOnLoop = 16 << 10;
 /// A query that seemed to be short and is not is begun anew with those that are long: threads for
 /// the others are few.
 constexpr std::chrono::milliseconds kShortTimeMax{20};
-constexpr std::chrono::seconds kIndexWaitMax{60};
-constexpr std::size_t kIndexesMax = storage::kIndexesMax;  ///< of a range
-constexpr std::chrono::milliseconds kIndexWaitStep{5};
 
 using Clock = std::chrono::steady_clock;
 
@@ -71,25 +62,25 @@ Result<bool> merges_ranges(const Services& services, const Context& context) {
 }
 
 /// A query, and what its WHERE pins where the request names no part of the container.
-struct Understood {
+struct ParsedQuery {
   query::PreparedQueryPtr query;
   query::KeyPin pin;
   bool only_counts = false;  ///< all documents of the part that it is about
 };
 
-Result<Understood> understand(const Context& context, const catalog::Container& container,
-                              const QueryBody& body, const query::Settings& settings) {
+Result<ParsedQuery> parse_query(const Context& context, const catalog::Container& container,
+                                const QueryBody& body, const query::Settings& settings) {
   ORRERY_TRY(auto tree, query::parse_query(body.text));
-  Understood understood;
+  ParsedQuery parsed;
   if (!has_target(context)) {
-    understood.pin =
+    parsed.pin =
         query::key_pin(*tree, body.parameters, container.definition.partition_key(), settings);
   }
-  understood.only_counts =
-      query::only_counts(*tree) && (tree->where == nullptr || understood.pin.is_whole_filter);
-  ORRERY_TRY(understood.query,
+  parsed.only_counts =
+      query::only_counts(*tree) && (tree->where == nullptr || parsed.pin.is_whole_filter);
+  ORRERY_TRY(parsed.query,
              query::PreparedQuery::prepare(std::move(tree), body.text, body.parameters, settings));
-  return understood;
+  return parsed;
 }
 
 executor::ContainerScope scope_of(Context& context, const catalog::Container& container,
@@ -117,13 +108,13 @@ executor::ContainerScope scope_of(Context& context, const catalog::Container& co
 /// The part of the container that the query is about: as the request says, or by the key that WHERE
 /// pins, or the first range where it finds nothing anyway, or all of it if the request allows that.
 Result<executor::ContainerScope> query_scope(Context& context, const catalog::Container& container,
-                                             const Understood& understood) {
+                                             const ParsedQuery& parsed) {
   const auto& definition = container.definition.partition_key();
-  if (has_target(context) || definition.paths.empty() || !understood.query->reads_documents()) {
+  if (has_target(context) || definition.paths.empty() || !parsed.query->reads_documents()) {
     return feed_scope(context, container);
   }
-  if (!understood.pin.keys.empty()) return scope_of(context, container, understood.pin.keys);
-  if (understood.pin.finds_nothing) {
+  if (!parsed.pin.keys.empty()) return scope_of(context, container, parsed.pin.keys);
+  if (parsed.pin.finds_nothing) {
     executor::ContainerScope scope;
     scope.ranges.push_back(&route(context, Epk::min()));
     return scope;
@@ -139,17 +130,17 @@ Result<executor::ContainerScope> query_scope(Context& context, const catalog::Co
 }
 
 Result<executor::QueryJob> make_job(Context& context, const catalog::ContainerPtr& container,
-                                    const QueryBody& body, const Understood& understood) {
-  const auto& query = understood.query;
+                                    const QueryBody& body, const ParsedQuery& parsed) {
+  const auto& query = parsed.query;
   ORRERY_TRY(executor::check_order_by(*query, container->definition));
   ORRERY_TRY(const auto count_max, page_size(context, kPageDefault));
   executor::QueryJob job;
   job.container = container;
   job.query = query;
   job.limits.rows_max = count_max.value_or(UINT32_MAX);
-  job.only_counts = understood.only_counts;
+  job.only_counts = parsed.only_counts;
   ORRERY_TRY(job.choice, access_choice(context));
-  ORRERY_TRY(job.scope, query_scope(context, *container, understood));
+  ORRERY_TRY(job.scope, query_scope(context, *container, parsed));
   for (const catalog::Range* range : job.scope.ranges) ORRERY_TRY(check_session(context, *range));
   ORRERY_TRY(job.from, query_position(context, *query, &container->rid));
   ORRERY_TRY(job.resume_filter, resume_position(body.resume_filter, *query));
@@ -160,51 +151,6 @@ Result<executor::QueryJob> make_job(Context& context, const catalog::ContainerPt
     job.target.append(context.header(name)).push_back('\n');
   }
   return job;
-}
-
-/// How far the ranges of a query have the indexes that would help it.
-struct IndexState {
-  std::vector<IndexSpec> missing;  ///< that some range has not even begun
-  bool is_building = false;
-
-  bool is_ready() const { return missing.empty() && !is_building; }
-};
-
-IndexState index_state(const executor::QueryJob& job) {
-  IndexState state;
-  for (IndexSpec& spec : helpful_indexes(job.access, job.container->definition)) {
-    bool is_missing = false;
-    for (const catalog::Range* range : job.scope.ranges) {
-      const auto records = range->partition->indexes();
-      const auto* record = storage::find_index(records, spec.text());
-      if (record == nullptr) {
-        is_missing = true;
-      } else if (!record->is_complete()) {
-        state.is_building = true;
-      }
-    }
-    if (is_missing) state.missing.push_back(std::move(spec));
-  }
-  return state;
-}
-
-std::vector<std::string> texts_of(const std::vector<IndexSpec>& specs) {
-  std::vector<std::string> texts;
-  for (const IndexSpec& spec : specs) texts.push_back(spec.text());
-  return texts;
-}
-
-/// Those of the query's ranges that are not complete yet.
-std::vector<std::string> indexes_being_built(const executor::QueryJob& job) {
-  std::set<std::string> building;
-  for (const catalog::Range* range : job.scope.ranges) {
-    const auto records = range->partition->indexes();
-    if (!records) continue;
-    for (const storage::IndexRecord& record : *records) {
-      if (record.state == storage::IndexRecord::State::Building) building.insert(record.spec);
-    }
-  }
-  return {building.begin(), building.end()};
 }
 
 /// Whether it will not take long, as far as can be seen: it is about one key, or an index leads to
@@ -219,14 +165,14 @@ bool is_quick(const executor::QueryJob& job, const IndexState& indexes) {
 
 /// Whether to try a query on the event loop. Where the answer is mostly on the disk trying is a
 /// waste: each time that it fails it is left out twice as often.
-class BriefTries {
+class LoopBackoff {
  public:
   bool is_due() {
     if (waiting_ == 0) return true;
     --waiting_;
     return false;
   }
-  void went(bool well) {
+  void record(bool well) {
     pause_ = well ? 0 : std::min(2 * pause_ + 1, kPauseMax);
     waiting_ = pause_;
   }
@@ -240,134 +186,13 @@ class BriefTries {
 /// The page, where it can be had without leaving the event loop.
 std::optional<executor::QueryPage> page_at_once(const Services& services,
                                                 const executor::QueryJob& job) {
-  thread_local BriefTries tries;
-  if (job.choice == executor::AccessChoice::Index || !job.query->is_plain() || !tries.is_due()) {
+  thread_local LoopBackoff backoff;
+  if (job.choice == executor::AccessChoice::Index || !job.query->is_plain() || !backoff.is_due()) {
     return std::nullopt;
   }
   auto page = executor::try_query_page(services.queries, job);
-  tries.went(page.has_value());
+  backoff.record(page.has_value());
   return page;
-}
-
-/// The advisor's observation of a query that lacks indexes.
-index::Advisor::Observation observation_of(const Context& context, const executor::QueryJob& job,
-                                           std::vector<IndexSpec> missing) {
-  index::Advisor::Observation observation{.container = job.container->rid_text,
-                                          .documents = 0,
-                                          .helpful = std::move(missing),
-                                          .is_read_only = context.access == Access::ReadOnly};
-  std::set<std::string> automatic;
-  for (const catalog::Range* range : job.scope.ranges) {
-    observation.documents += range->partition->documents();
-    const auto records = range->partition->indexes();
-    if (!records) continue;
-    observation.indexes = std::max(observation.indexes, records->size());
-    for (const auto& record : *records) automatic.insert(record.spec);
-  }
-  for (const IndexSpec& named : job.container->definition.named_indexes()) {
-    automatic.erase(named.text());
-  }
-  observation.automatic.assign(automatic.begin(), automatic.end());
-  return observation;
-}
-
-void follow(const Services& services, const executor::QueryJob& job,
-            const index::Advisor::Advice& advice) {
-  if (advice.build.empty()) return;
-  services.index_builder->request(job.container->rid, texts_of(advice.build), advice.drop);
-  for (const std::string& dropped : advice.drop) {
-    diagnostics::info("{}: the automatic index {} makes room for {}",
-                      job.container->alt_content_path, dropped, advice.build.front().text());
-  }
-}
-
-/// Tells the advisor what a query has read: a measure of which indexes are worth building.
-void advise(const Services& services, const Context& context, const executor::QueryJob& job,
-            const executor::QueryPage& page) {
-  if (services.index_advisor == nullptr || services.index_builder == nullptr) return;
-  auto missing = index_state(job).missing;
-  if (missing.empty()) return;
-  auto observation = observation_of(context, job, std::move(missing));
-  observation.documents_read = page.stats.documents;
-  observation.rows = page.stats.rows;
-  follow(services, job, services.index_advisor->saw(observation));
-}
-
-/// Tells the advisor what indexes have saved: a measure of which are worth keeping.
-void note_use(const Services& services, const executor::QueryJob& job,
-              const executor::QueryPage& page, std::uint64_t times) {
-  if (services.index_advisor == nullptr) return;
-  std::set<std::string> served;
-  std::uint64_t documents = 0;
-  for (const catalog::Range* range : job.scope.ranges) documents += range->partition->documents();
-  for (const executor::RangeReport& report : page.ranges) {
-    served.insert(report.source.indexes.begin(), report.source.indexes.end());
-  }
-  if (served.empty()) return;
-  const std::uint64_t saved = documents - std::min(documents, page.stats.documents);
-  services.index_advisor->used(job.container->rid_text,
-                               std::vector<std::string>(served.begin(), served.end()),
-                               saved * times);
-}
-
-/// The same of queries that an event loop serves: one of many is looked at.
-void note_brief_use(const Services& services, const executor::QueryJob& job,
-                    const executor::QueryPage& page) {
-  constexpr std::uint64_t kInterval = 64;
-  thread_local std::uint64_t count = 0;
-  if (++count % kInterval == 0) note_use(services, job, page, kInterval);
-}
-
-/// Sees to it that what the query wants will be built.
-Result<> ask_for_indexes(const Services& services, const Context& context,
-                         const executor::QueryJob& job) {
-  auto missing = index_state(job).missing;
-  if (missing.empty()) return {};
-  if (services.index_advisor == nullptr) {
-    services.index_builder->request(job.container->rid, texts_of(missing));
-    return {};
-  }
-  const std::size_t wanted = missing.size();
-  const std::string first = missing.front().text();
-  const auto observation = observation_of(context, job, std::move(missing));
-  const auto advice = services.index_advisor->asked_for(observation, kIndexesMax);
-  follow(services, job, advice);
-  if (advice.build.size() == wanted) return {};
-  if (observation.is_read_only && observation.indexes < kIndexesMax) {
-    return Error(ErrorCode::BadRequest,
-                 fmt::format("The query wants an index on {}, but queries of read-only keys have "
-                             "as many indexes as they may: ask with a read-write key, name the "
-                             "index in the indexing policy, or leave out x-orrery-query-access.",
-                             first));
-  }
-  return Error(ErrorCode::BadRequest,
-               fmt::format("The query wants an index on {}, but the container has {} indexes, and "
-                           "may have no more: exclude paths from its indexing policy, or leave out "
-                           "x-orrery-query-access.",
-                           first, observation.indexes));
-}
-
-/// x-orrery-query-access: index. Waits until what would help the query has been built.
-Async<> wait_for_indexes(const Services& services, const Context& context,
-                         const executor::QueryJob& job, const Cancellation& cancellation) {
-  const auto helpful = helpful_indexes(job.access, job.container->definition);
-  if (helpful.empty() || services.index_builder == nullptr) co_return Result<>();
-  asio::steady_timer timer(co_await asio::this_coro::executor);
-  const auto deadline = Clock::now() + kIndexWaitMax;
-  while (!index_state(job).is_ready()) {
-    ORRERY_CO_TRY(ask_for_indexes(services, context, job));
-    const bool is_cancelled = cancellation && cancellation->load(std::memory_order_relaxed);
-    if (is_cancelled || Clock::now() > deadline) {
-      co_return Error(ErrorCode::Unavailable,
-                      "The indexes that the query wants are not built yet: ask again, or leave out "
-                      "x-orrery-query-access.");
-    }
-    for (const catalog::Range* range : job.scope.ranges)
-      ORRERY_CO_TRY(range->partition->check_in_place());
-    timer.expires_after(kIndexWaitStep);
-    co_await timer.async_wait(asio::as_tuple(asio::use_awaitable));
-  }
-  co_return Result<>();
 }
 
 /// As the service's gateway answers queries that it does not merge: old clients take the plan from
@@ -472,29 +297,29 @@ bool has_long_body(const Context& context) {
 }
 
 /// All that is to be known before the first document is looked at.
-struct Ready {
+struct QuerySetup {
   executor::QueryJob job;
   QueryTimes times;
   IndexState indexes;
   std::optional<http::Response> refusal;
 };
 
-Result<Ready> make_ready(const Services& services, Context& context,
-                         const catalog::ContainerPtr& container, const query::Settings& settings) {
+Result<QuerySetup> set_up(const Services& services, Context& context,
+                          const catalog::ContainerPtr& container, const query::Settings& settings) {
   ORRERY_TRY(const auto body, parse_query_body(context));
   const auto begun = Clock::now();
-  ORRERY_TRY(const auto understood, understand(context, *container, body, settings));
+  ORRERY_TRY(const auto parsed, parse_query(context, *container, body, settings));
   const auto compiled = Clock::now();
-  Ready ready;
-  ORRERY_TRY(ready.job, make_job(context, container, body, understood));
-  ready.times = {.compile = compiled - begun, .plan = Clock::now() - compiled};
+  QuerySetup setup;
+  ORRERY_TRY(setup.job, make_job(context, container, body, parsed));
+  setup.times = {.compile = compiled - begun, .plan = Clock::now() - compiled};
   ORRERY_TRY(const bool is_merged, merges_ranges(services, context));
-  ready.job.spans_ranges = is_merged || has_target(context);
+  setup.job.spans_ranges = is_merged || has_target(context);
   if (!is_merged) {
-    ORRERY_TRY(ready.refusal, refusal_with_plan(context, body, ready.job, settings));
+    ORRERY_TRY(setup.refusal, refusal_with_plan(context, body, setup.job, settings));
   }
-  ready.indexes = index_state(ready.job);
-  return ready;
+  setup.indexes = index_state(setup.job);
+  return setup;
 }
 
 Result<std::string> make_plan(const Context& context, const catalog::Container& container) {
@@ -550,22 +375,22 @@ Async<executor::QueryPage> page_elsewhere(const Services& services, Context& con
 }  // namespace
 
 Async<http::Response> query(Services& services, Context& context) {
-  ORRERY_CO_TRY(const auto container, find_container(services, context, ErrorCode::OwnerNotFound));
+  const auto& container = context.target.container;
   ORRERY_CO_TRY(check_consistency(context));
   ORRERY_CO_TRY(context.flag(headers::kEnableScan));
   const query::Settings settings = executor::query_settings(container->definition);
   const bool is_long = has_long_body(context);
-  std::optional<Ready> ready;
-  const auto make = [&] { return make_ready(services, context, container, settings); };
+  std::optional<QuerySetup> setup;
+  const auto make = [&] { return set_up(services, context, container, settings); };
   if (is_long) {
     const auto lane = services.scans.lane(client_of(context));
-    ORRERY_CO_TRY(ready, co_await run_blocking(lane, make));
+    ORRERY_CO_TRY(setup, co_await run_blocking(lane, make));
   } else {
-    ORRERY_CO_TRY(ready, make());
+    ORRERY_CO_TRY(setup, make());
   }
-  if (ready->refusal) co_return std::move(*ready->refusal);
-  const executor::QueryJob& job = ready->job;
-  const bool is_short = is_quick(job, ready->indexes);
+  if (setup->refusal) co_return std::move(*setup->refusal);
+  const executor::QueryJob& job = setup->job;
+  const bool is_short = is_quick(job, setup->indexes);
   std::optional<executor::QueryPage> page;
   if (is_short && !is_long) page = page_at_once(services, job);
   if (page) {
@@ -574,16 +399,16 @@ Async<http::Response> query(Services& services, Context& context) {
     ORRERY_CO_TRY(page, co_await page_elsewhere(services, context, job, settings, is_short));
     note_use(services, job, *page, 1);
   }
-  // Who wants no index is no reason to build one.
+  // A scan on request does not count towards the advisor.
   const bool may_use_indexes = job.choice != executor::AccessChoice::Scan;
-  if (may_use_indexes && !ready->indexes.missing.empty()) advise(services, context, job, *page);
+  if (may_use_indexes && !setup->indexes.missing.empty()) advise(services, context, job, *page);
   auto response = show(context, job, *page);
-  ORRERY_CO_TRY(add_reports(response, context, job, *page, ready->times));
+  ORRERY_CO_TRY(add_reports(response, context, job, *page, setup->times));
   co_return response;
 }
 
 Async<http::Response> query_plan(Services& services, Context& context) {
-  ORRERY_CO_TRY(const auto container, find_container(services, context, ErrorCode::OwnerNotFound));
+  const auto& container = context.target.container;
   const auto make = [&] { return make_plan(context, *container); };
   std::string plan;
   if (has_long_body(context)) {

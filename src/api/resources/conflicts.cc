@@ -2,17 +2,17 @@
 // every container is empty, for good.
 #include <fmt/format.h>
 
-#include "api/addressing.h"
 #include "api/feed/feed_scope.h"
 #include "api/handlers.h"
 #include "api/reply.h"
 #include "api/resources/resource_list.h"
+#include "api/target.h"
 
 namespace orrery::api::conflicts {
 
-Result<http::Response> list(Services& services, Context& context) {
+Result<http::Response> list(Services&, Context& context) {
   ORRERY_TRY(check_consistency(context));
-  ORRERY_TRY(const auto container, find_container(services, context, ErrorCode::OwnerNotFound));
+  const auto& container = context.target.container;
   ORRERY_TRY(const auto scope, feed_scope(context, *container));
   std::vector<std::pair<const catalog::Range*, Lsn>> heads;
   for (const catalog::Range* range : scope.ranges) {
@@ -31,8 +31,7 @@ Result<http::Response> list(Services& services, Context& context) {
   return response;
 }
 
-Result<http::Response> find(Services& services, Context& context) {
-  ORRERY_TRY(find_container(services, context, ErrorCode::OwnerNotFound));
+Result<http::Response> find(Services&, Context& context) {
   return Error(
       ErrorCode::NotFound,
       fmt::format("Resource Not Found. There is no conflict '{}': an account of one region "

@@ -1,11 +1,11 @@
 #include <fmt/format.h>
 
-#include "api/addressing.h"
 #include "api/handlers.h"
 #include "api/query/query_request.h"
 #include "api/reply.h"
 #include "api/resources/resource_list.h"
 #include "api/resources/throughput.h"
+#include "api/target.h"
 #include "executor/container_settings.h"
 #include "maintenance/index_builder.h"
 #include "protocol/container/container_definition.h"
@@ -60,18 +60,10 @@ Json statistics(const catalog::Container& container) {
   return statistics;
 }
 
-/// Errors of container requests carry nothing of the container: its paths are those of items.
-Result<catalog::ContainerPtr> addressed(const Services& services, Context& context) {
-  auto container = find_container(services, context, ErrorCode::NotFound);
-  context.container = nullptr;
-  return container;
-}
-
 }  // namespace
 
 Async<http::Response> create(Services& services, Context& context) {
-  ORRERY_CO_TRY(const auto database,
-                find_database(services, context.path, ErrorCode::OwnerNotFound));
+  const auto& database = context.target.database;
   ORRERY_CO_TRY(const auto body, parse_resource_body(context.request.body));
   ORRERY_CO_TRY(auto definition, ContainerDefinition::create(body, context.api_version));
   ORRERY_CO_TRY(executor::check_computed_properties(definition));
@@ -86,7 +78,7 @@ Async<http::Response> create(Services& services, Context& context) {
 
 Result<http::Response> list(Services& services, Context& context) {
   ORRERY_TRY(check_consistency(context));
-  ORRERY_TRY(const auto database, find_database(services, context.path, ErrorCode::OwnerNotFound));
+  const auto& database = context.target.database;
   auto response = list_page(
       context, database->rid.text(), "DocumentCollections",
       [&](std::string_view after, std::size_t count) {
@@ -100,7 +92,7 @@ Result<http::Response> list(Services& services, Context& context) {
 
 Result<http::Response> read(Services& services, Context& context) {
   ORRERY_TRY(check_consistency(context));
-  ORRERY_TRY(const auto container, addressed(services, context));
+  const auto& container = context.target.container;
   ORRERY_TRY(const bool with_quota, context.flag(headers::kPopulateQuotaInfo));
   ORRERY_TRY(const bool with_statistics, context.flag(headers::kPopulatePartitionStatistics));
   const auto condition = context.header(headers::kIfNoneMatch);
@@ -115,7 +107,7 @@ Result<http::Response> read(Services& services, Context& context) {
   add_headers(response, services, *container);
   // The SDK of 2017 takes the session of a container that another client made from here, and its
   // own tests insist; later ones must not see a token (sdk.documentdb_own, sessionTests).
-  if (context.token_form == SessionTokenForm::Simple && addressed_by_rid(services, context.path)) {
+  if (context.token_form == SessionTokenForm::Simple && is_rid_path(services, context.path)) {
     const catalog::Range& first = container->ranges.all().front();
     std::string token;
     append_session_entry(token, context.token_form, container->session_version, first.id,
@@ -127,7 +119,7 @@ Result<http::Response> read(Services& services, Context& context) {
 }
 
 Async<http::Response> replace(Services& services, Context& context) {
-  ORRERY_CO_TRY(const auto container, addressed(services, context));
+  const auto& container = context.target.container;
   ORRERY_CO_TRY(const auto body, parse_resource_body(context.request.body));
   ORRERY_CO_TRY(auto replaced, co_await run_blocking(services.blocking, [&] {
                   return services.catalog.replace_container(
@@ -143,7 +135,7 @@ Async<http::Response> replace(Services& services, Context& context) {
 }
 
 Async<http::Response> remove(Services& services, Context& context) {
-  ORRERY_CO_TRY(const auto container, addressed(services, context));
+  const auto& container = context.target.container;
   ORRERY_CO_TRY(co_await run_blocking(services.blocking, [&] {
     return services.catalog.delete_container(container->rid, context.header(headers::kIfMatch));
   }));

@@ -1,10 +1,10 @@
 #include <fmt/format.h>
 
-#include "api/addressing.h"
 #include "api/handlers.h"
 #include "api/reply.h"
 #include "api/resources/resource_list.h"
 #include "api/resources/throughput.h"
+#include "api/target.h"
 #include "json/document_text.h"
 #include "protocol/wire/resource_body.h"
 
@@ -51,9 +51,9 @@ Result<http::Response> list(Services& services, Context& context) {
       to_json, [](const catalog::Database& database) { return database.rid; });
 }
 
-Result<http::Response> read(Services& services, Context& context) {
+Result<http::Response> read(Services&, Context& context) {
   ORRERY_TRY(check_consistency(context));
-  ORRERY_TRY(const auto database, find_database(services, context.path, ErrorCode::NotFound));
+  const auto& database = context.target.database;
   const auto condition = context.header(headers::kIfNoneMatch);
   if (!condition.empty() && database->etag().matches(condition)) {
     auto response = reply(context, 304);
@@ -64,7 +64,7 @@ Result<http::Response> read(Services& services, Context& context) {
 }
 
 Async<http::Response> remove(Services& services, Context& context) {
-  ORRERY_CO_TRY(const auto database, find_database(services, context.path, ErrorCode::NotFound));
+  const auto& database = context.target.database;
   ORRERY_CO_TRY(co_await run_blocking(services.blocking, [&] {
     return services.catalog.delete_database(database->rid, context.header(headers::kIfMatch));
   }));

@@ -1,9 +1,9 @@
 #include <fmt/format.h>
 
-#include "api/addressing.h"
 #include "api/handlers.h"
 #include "api/reply.h"
 #include "api/resources/resource_list.h"
+#include "api/target.h"
 #include "protocol/container/client_encryption.h"
 
 namespace orrery::api::encryption_keys {
@@ -26,10 +26,10 @@ http::Response show(Context& context, int status, const catalog::EncryptionKey& 
 
 Result<catalog::EncryptionKeyPtr> find(const Services& services, const Context& context) {
   const ResourcePath& path = context.path;
-  ORRERY_TRY(const auto database, find_database(services, path, ErrorCode::OwnerNotFound));
+  const auto& database = context.target.database;
   const std::string& name = path.names[1];
   catalog::EncryptionKeyPtr key;
-  if (!addressed_by_rid(services, path)) {
+  if (!is_rid_path(services, path)) {
     key = services.catalog.encryption_keys().find(database->id, name);
   } else if (const auto rid = Rid::parse(name);
              rid && rid->kind() == RidKind::EncryptionKey && rid->database_rid() == database->rid) {
@@ -47,8 +47,7 @@ Result<catalog::EncryptionKeyPtr> find(const Services& services, const Context& 
 }  // namespace
 
 Async<http::Response> create(Services& services, Context& context) {
-  ORRERY_CO_TRY(const auto database,
-                find_database(services, context.path, ErrorCode::OwnerNotFound));
+  const auto& database = context.target.database;
   ORRERY_CO_TRY(auto members, parse_encryption_key(context.request.body));
   ORRERY_CO_TRY(const auto key, co_await run_blocking(services.blocking, [&] {
                   return services.catalog.encryption_keys().create(database->rid,
@@ -60,7 +59,7 @@ Async<http::Response> create(Services& services, Context& context) {
 
 Result<http::Response> list(Services& services, Context& context) {
   ORRERY_TRY(check_consistency(context));
-  ORRERY_TRY(const auto database, find_database(services, context.path, ErrorCode::OwnerNotFound));
+  const auto& database = context.target.database;
   return list_page(
       context, database->rid.text(), "ClientEncryptionKeys",
       [&](std::string_view after, std::size_t count) {

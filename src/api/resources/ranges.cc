@@ -3,10 +3,10 @@
 
 #include <fmt/format.h>
 
-#include "api/addressing.h"
 #include "api/handlers.h"
 #include "api/reply.h"
 #include "api/resources/resource_list.h"
+#include "api/target.h"
 
 namespace orrery::api::ranges {
 namespace {
@@ -59,9 +59,8 @@ bool is_incremental(const Context& context) { return !context.header(headers::kA
 
 }  // namespace
 
-Result<http::Response> list(Services& services, Context& context) {
-  ORRERY_TRY(const auto container, find_container(services, context, ErrorCode::OwnerNotFound));
-  context.container = nullptr;
+Result<http::Response> list(Services&, Context& context) {
+  const auto& container = context.target.container;
   const auto& map = container->ranges;
   if (context.request.method == "POST") {
     std::vector<ListedResource> all;
@@ -115,9 +114,8 @@ http::Response show(Context& context, const catalog::Container& container) {
   return to_response(context, container, all_ranges(container.ranges));
 }
 
-Result<http::Response> read(Services& services, Context& context) {
-  ORRERY_TRY(const auto container, find_container(services, context, ErrorCode::OwnerNotFound));
-  context.container = nullptr;
+Result<http::Response> read(Services&, Context& context) {
+  const auto& container = context.target.container;
   const std::string& name = context.path.names[2];
   for (const catalog::Range& range : container->ranges.all()) {
     if (range.id.text() == name || Rid::range(container->rid, range.id).text() == name) {

@@ -1,4 +1,4 @@
-// What goes over a connection, and what comes of it.
+// A request for a connection, and its outcome.
 #pragma once
 
 #include <string>
@@ -40,6 +40,9 @@ struct Outcome {
 
   static Outcome failed(NoAnswer why, std::string words, bool sent) {
     return {.no_answer = why, .reply = {}, .words = std::move(words), .sent = sent};
+  }
+  static Outcome cancelled(bool sent) {
+    return failed(NoAnswer::Cancelled, "the call was cancelled", sent);
   }
 };
 

@@ -8,7 +8,7 @@
 namespace orrery::client {
 namespace {
 
-using nlohmann::json;
+using Json = nlohmann::json;
 
 /// Region names are compared without spaces and letter case: "West Europe" is "westeurope".
 std::string folded(std::string_view name) {
@@ -19,11 +19,11 @@ std::string folded(std::string_view name) {
   return text;
 }
 
-std::vector<Region> regions_at(const json& account, const char* name) {
+std::vector<Region> regions_at(const Json& account, const char* name) {
   std::vector<Region> regions;
   const auto found = account.find(name);
   if (found == account.end() || !found->is_array()) return regions;
-  for (const json& each : *found) {
+  for (const Json& each : *found) {
     if (!each.is_object()) continue;
     const auto endpoint = each.find("databaseAccountEndpoint");
     if (endpoint == each.end() || !endpoint->is_string()) continue;
@@ -50,7 +50,7 @@ bool contains(std::span<Regions::Known* const> tried, const Regions::Known* know
 }  // namespace
 
 Result<AccountProperties> parse_account(std::string_view body) {
-  const json account = json::parse(body, nullptr, /*allow_exceptions=*/false);
+  const Json account = Json::parse(body, nullptr, /*allow_exceptions=*/false);
   if (!account.is_object()) {
     return Error(ErrorCode::BadRequest, "the answer to GET / is no account");
   }

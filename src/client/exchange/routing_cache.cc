@@ -14,7 +14,7 @@
 namespace orrery::client {
 namespace {
 
-using nlohmann::json;
+using Json = nlohmann::json;
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
@@ -29,12 +29,12 @@ CosmosException nonsense(const std::string& container, std::string_view what) {
       fmt::format("the server's description of {} is not usable: {}", container, what));
 }
 
-std::string string_at(const json& object, const char* name) {
+std::string string_at(const Json& object, const char* name) {
   const auto found = object.find(name);
   return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
 }
 
-/// What time is left of a call that is made of several.
+/// The time left until the deadline of a call that is made of several.
 class Remaining {
  public:
   explicit Remaining(const RequestOptions& options)
@@ -58,7 +58,7 @@ class Remaining {
   std::optional<milliseconds> timeout_;
 };
 
-PartitionKeyDefinition definition_of(const std::string& container, const json& body) {
+PartitionKeyDefinition definition_of(const std::string& container, const Json& body) {
   PartitionKeyDefinition definition;
   const auto key = body.find("partitionKey");
   if (key == body.end() || !key->is_object()) {
@@ -74,7 +74,7 @@ PartitionKeyDefinition definition_of(const std::string& container, const json& b
   }
   const auto paths = key->find("paths");
   if (definition.system_key || paths == key->end() || !paths->is_array()) return definition;
-  for (const json& path : *paths) {
+  for (const Json& path : *paths) {
     auto names =
         path.is_string()
             ? parse_property_path(path.get_ref<const std::string&>())
@@ -87,12 +87,12 @@ PartitionKeyDefinition definition_of(const std::string& container, const json& b
 
 void append_ranges(const std::string& container, std::string_view body,
                    std::vector<PartitionKeyRange>& ranges) {
-  const json list = json::parse(body, nullptr, /*allow_exceptions=*/false);
+  const Json list = Json::parse(body, nullptr, /*allow_exceptions=*/false);
   const auto found = list.is_object() ? list.find("PartitionKeyRanges") : list.end();
   if (!list.is_object() || found == list.end() || !found->is_array()) {
     throw nonsense(container, "its list of ranges is none");
   }
-  for (const json& each : *found) {
+  for (const Json& each : *found) {
     if (!each.is_object() || string_at(each, "id").empty()) {
       throw nonsense(container, "a range has no id");
     }
@@ -101,7 +101,7 @@ void append_ranges(const std::string& container, std::string_view body,
     range.range = {.min = string_at(each, "minInclusive"), .max = string_at(each, "maxExclusive")};
     const auto parents = each.find("parents");
     if (parents == each.end() || !parents->is_array()) continue;
-    for (const json& parent : *parents) {
+    for (const Json& parent : *parents) {
       if (parent.is_string()) range.parents.push_back(parent.get<std::string>());
     }
   }
@@ -128,7 +128,7 @@ RoutingMapPtr RoutingCache::get(const std::string& container, const RequestOptio
   const Remaining remaining(options);
   Entry& entry = entries_[container];  // Never erased.
   while (!entry.current && entry.loading) {
-    // If the one who loads fails, for reasons of its own, the next one takes its place.
+    // If the loading thread fails, for reasons of its own, the next one takes its place.
     const auto settled = [&entry] { return entry.current || !entry.loading; };
     if (!options.timeout) {
       loaded_.wait(lock, options.stop, settled);
@@ -177,7 +177,7 @@ RoutingMapPtr RoutingCache::load(const std::string& container, const RoutingMapP
   const Remaining remaining(options);
   const Call read{.type = "colls", .link = container};
   const Answer answer = pipeline_.send(read, remaining.options());
-  const json body = json::parse(answer.body, nullptr, /*allow_exceptions=*/false);
+  const Json body = Json::parse(answer.body, nullptr, /*allow_exceptions=*/false);
   if (!body.is_object()) throw nonsense(container, "it is no JSON object");
   const std::string rid = string_at(body, "_rid");
   const PartitionKeyDefinition definition = definition_of(container, body);

@@ -5,7 +5,7 @@
 namespace orrery::client {
 namespace {
 
-const std::string kStars = "dbs/sky/colls/stars";
+const std::string kStarsLink = "dbs/sky/colls/stars";
 
 TEST(SessionPosition, ReadsAndWritesBothForms) {
   for (const std::string text : {"42", "-1#42", "3#42#1=40#7=41", "9007199254740991#42"}) {
@@ -37,65 +37,65 @@ TEST(SessionPosition, TakesTheVersionOfALaterLifeOfTheServer) {
 
 TEST(Sessions, RemembersTheLatestOfEachRange) {
   Sessions sessions;
-  EXPECT_EQ(sessions.token(kStars, ""), "");
-  sessions.remember(kStars, "rid", "0:-1#42");
-  sessions.remember(kStars, "rid", "1:-1#7");
-  sessions.remember(kStars, "rid", "0:-1#40");
-  EXPECT_EQ(sessions.token(kStars, ""), "0:-1#42,1:-1#7");
-  EXPECT_EQ(sessions.token(kStars, "1"), "1:-1#7");
-  EXPECT_EQ(sessions.token(kStars, "rid,1"), "1:-1#7");
+  EXPECT_EQ(sessions.token(kStarsLink, ""), "");
+  sessions.remember(kStarsLink, "rid", "0:-1#42");
+  sessions.remember(kStarsLink, "rid", "1:-1#7");
+  sessions.remember(kStarsLink, "rid", "0:-1#40");
+  EXPECT_EQ(sessions.token(kStarsLink, ""), "0:-1#42,1:-1#7");
+  EXPECT_EQ(sessions.token(kStarsLink, "1"), "1:-1#7");
+  EXPECT_EQ(sessions.token(kStarsLink, "rid,1"), "1:-1#7");
   EXPECT_EQ(sessions.token("dbs/sky/colls/other", ""), "");
 }
 
 TEST(Sessions, TakesSeveralRangesAndSkipsNonsense) {
   Sessions sessions;
-  sessions.remember(kStars, "", "0:42, 1:-1#5,nonsense,2:x,:3");
-  EXPECT_EQ(sessions.token(kStars, ""), "0:42,1:-1#5");
+  sessions.remember(kStarsLink, "", "0:42, 1:-1#5,nonsense,2:x,:3");
+  EXPECT_EQ(sessions.token(kStarsLink, ""), "0:42,1:-1#5");
 }
 
 TEST(Sessions, ParentCountsForItsChildren) {
   Sessions sessions;
-  sessions.remember(kStars, "rid", "0:-1#42");
+  sessions.remember(kStarsLink, "rid", "0:-1#42");
   const std::vector<PartitionKeyRange> ranges = {{"1", {"", "1F"}, {"0"}},
                                                  {"2", {"1F", "FF"}, {"0"}}};
-  EXPECT_EQ(sessions.token(kStars, "1"), "0:-1#42") << "the server picks what concerns it";
-  sessions.learn_parents(kStars, ranges);
-  EXPECT_EQ(sessions.token(kStars, "1"), "1:-1#42");
-  sessions.remember(kStars, "rid", "1:-1#50");
-  EXPECT_EQ(sessions.token(kStars, "1"), "1:-1#50");
-  EXPECT_EQ(sessions.token(kStars, "2"), "2:-1#42");
+  EXPECT_EQ(sessions.token(kStarsLink, "1"), "0:-1#42") << "the server picks what concerns it";
+  sessions.learn_parents(kStarsLink, ranges);
+  EXPECT_EQ(sessions.token(kStarsLink, "1"), "1:-1#42");
+  sessions.remember(kStarsLink, "rid", "1:-1#50");
+  EXPECT_EQ(sessions.token(kStarsLink, "1"), "1:-1#50");
+  EXPECT_EQ(sessions.token(kStarsLink, "2"), "2:-1#42");
 }
 
 TEST(Sessions, MergedRangeHasTheLatestOfItsParents) {
   Sessions sessions;
-  sessions.remember(kStars, "rid", "1:-1#50,2:-1#60");
-  sessions.learn_parents(kStars, std::vector<PartitionKeyRange>{{"3", {"", "FF"}, {"1", "2"}}});
-  EXPECT_EQ(sessions.token(kStars, "3"), "3:-1#60");
+  sessions.remember(kStarsLink, "rid", "1:-1#50,2:-1#60");
+  sessions.learn_parents(kStarsLink, std::vector<PartitionKeyRange>{{"3", {"", "FF"}, {"1", "2"}}});
+  EXPECT_EQ(sessions.token(kStarsLink, "3"), "3:-1#60");
 }
 
 TEST(Sessions, AnotherContainerOfTheSameNameBeginsAnew) {
   Sessions sessions;
-  sessions.remember(kStars, "old", "0:-1#42");
-  sessions.remember(kStars, "new", "0:-1#2");
-  EXPECT_EQ(sessions.token(kStars, ""), "0:-1#2");
-  sessions.remember(kStars, "old", "0:-1#43");
-  EXPECT_EQ(sessions.token(kStars, ""), "0:-1#2") << "an answer of the old one that came late";
+  sessions.remember(kStarsLink, "old", "0:-1#42");
+  sessions.remember(kStarsLink, "new", "0:-1#2");
+  EXPECT_EQ(sessions.token(kStarsLink, ""), "0:-1#2");
+  sessions.remember(kStarsLink, "old", "0:-1#43");
+  EXPECT_EQ(sessions.token(kStarsLink, ""), "0:-1#2") << "an answer of the old one that came late";
 }
 
 TEST(Sessions, ForgetsAContainerThatIsKnownToBeGone) {
   Sessions sessions;
-  EXPECT_EQ(sessions.rid(kStars), "");
-  sessions.remember(kStars, "old", "0:-1#42");
-  EXPECT_EQ(sessions.rid(kStars), "old");
-  sessions.begin_anew(kStars, "older", "old");
-  EXPECT_EQ(sessions.token(kStars, ""), "0:-1#42") << "that has long been known";
-  sessions.begin_anew(kStars, "old", "new");
-  EXPECT_EQ(sessions.token(kStars, ""), "");
-  EXPECT_EQ(sessions.rid(kStars), "new");
-  sessions.remember(kStars, "old", "0:-1#43");
-  EXPECT_EQ(sessions.token(kStars, ""), "") << "an answer of the old one that came late";
-  sessions.remember(kStars, "new", "0:-1#1");
-  EXPECT_EQ(sessions.token(kStars, ""), "0:-1#1");
+  EXPECT_EQ(sessions.rid(kStarsLink), "");
+  sessions.remember(kStarsLink, "old", "0:-1#42");
+  EXPECT_EQ(sessions.rid(kStarsLink), "old");
+  sessions.begin_anew(kStarsLink, "older", "old");
+  EXPECT_EQ(sessions.token(kStarsLink, ""), "0:-1#42") << "that has long been known";
+  sessions.begin_anew(kStarsLink, "old", "new");
+  EXPECT_EQ(sessions.token(kStarsLink, ""), "");
+  EXPECT_EQ(sessions.rid(kStarsLink), "new");
+  sessions.remember(kStarsLink, "old", "0:-1#43");
+  EXPECT_EQ(sessions.token(kStarsLink, ""), "") << "an answer of the old one that came late";
+  sessions.remember(kStarsLink, "new", "0:-1#1");
+  EXPECT_EQ(sessions.token(kStarsLink, ""), "0:-1#1");
 }
 
 }  // namespace

@@ -22,14 +22,14 @@ namespace {
 using std::chrono::milliseconds;
 
 /// A range may be split again and again, but not as often as this while a call lasts.
-constexpr int kGoneMax = 20;
+constexpr int kBulkGoneMax = 20;
 /// For those whose server names no time.
 constexpr milliseconds kFirstWait{10};
 constexpr milliseconds kWaitMax{1'000};
 /// The answer had no room left for this one.
 constexpr int kNoRoomLeft = 3402;
 
-/// What has become of an operation so far.
+/// The retries of an operation so far.
 struct Progress {
   int throttled = 0;
   int gone = 0;
@@ -239,7 +239,7 @@ class Bulk {
     const RetryOptions& retry = pipeline_.options().retry;
     if (result.status == 410) {
       pipeline_.forget_routing(container_, routing_);
-      if (++progress.gone > kGoneMax) return {};
+      if (++progress.gone > kBulkGoneMax) return {};
       // At first at once: mostly the split is over, and only we did not know of it.
       return std::min(kWaitMax, milliseconds(5 * (progress.gone - 1)));
     }

@@ -155,7 +155,7 @@ ItemListPosition ItemListPosition::parse(std::string_view text) {
     }
   }
   const bool is_good = !position.container_rid.empty() && !position.pieces.empty() &&
-                       std::ranges::all_of(position.pieces, [](const Piece& piece) {
+                       std::ranges::all_of(position.pieces, [](const RangePosition& piece) {
                          return piece.range.min < piece.range.max;
                        });
   if (!is_good) {
@@ -168,7 +168,7 @@ std::string ItemListPosition::to_string() const {
   std::string text = R"({"V":2,"Rid":)";
   json::append_quoted(text, container_rid);
   text += R"(,"Continuation":[)";
-  for (const Piece& piece : pieces) {
+  for (const RangePosition& piece : pieces) {
     if (text.back() != '[') text.push_back(',');
     text += R"({"token":)";
     if (piece.token.empty()) {
@@ -191,17 +191,17 @@ PartitionKeyRange ItemListPosition::begin_in(const RoutingMap& map) {
     refuse_argument(
         "The list can't go on: its container was deleted, and another has the same name now.");
   }
-  const Piece first = pieces.front();
+  const RangePosition first = pieces.front();
   const auto ranges = map.overlapping(first.range);
   if (ranges.empty()) refuse_argument("The container has no such range of keys.");
-  std::vector<Piece> parts;
+  std::vector<RangePosition> parts;
   for (const PartitionKeyRange& range : ranges) {
     parts.push_back(
         {{std::max(first.range.min, range.range.min), std::min(first.range.max, range.range.max)},
          first.token});
   }
   pieces.erase(pieces.begin());
-  // What has not been begun may stay one piece behind the first: it is cut when it is its turn.
+  // Ranges that have not been begun may stay one piece behind the first, cut in their turn.
   if (first.token.empty() && parts.size() > 1) {
     parts[1].range.max = parts.back().range.max;
     parts.resize(2);

@@ -24,14 +24,14 @@ namespace orrery::client {
 /// Other SDKs write theirs alike. Pieces stay meaningful when ranges are split or merged: of a
 /// range that was split, each part goes on at the token of the whole.
 struct ItemListPosition {
-  struct Piece {
+  struct RangePosition {
     FeedRange range;
     std::string token;  ///< empty: from the beginning
-    bool operator==(const Piece&) const = default;
+    bool operator==(const RangePosition&) const = default;
   };
 
   std::string container_rid;  ///< empty until the first page
-  std::vector<Piece> pieces;
+  std::vector<RangePosition> pieces;
 
   static ItemListPosition beginning_of(const FeedRange& scope) { return {{}, {{scope, {}}}}; }
   /// Throws CosmosException (Argument) for what to_string() has not made.

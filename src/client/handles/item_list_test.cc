@@ -21,7 +21,7 @@ using test::TestPipeline;
 using ::testing::ElementsAre;
 using ::testing::SizeIs;
 
-constexpr const char* kLink = "dbs/sky/colls/stars";
+constexpr const char* kListLink = "dbs/sky/colls/stars";
 
 /// A server with documents 1, 2, 3… at places of the hash space. Its tokens say the last number
 /// that was read, of the range that is asked for, as those of the real one do.
@@ -93,7 +93,7 @@ class ModelServer {
 class ItemListTest : public ::testing::Test {
  protected:
   ItemPages list(const ItemListOptions& options = {}) const {
-    return item_pages(pipeline, kLink, std::nullopt, options);
+    return item_pages(pipeline, kListLink, std::nullopt, options);
   }
   static std::vector<std::string> texts(const ItemPage& page) { return {page.begin(), page.end()}; }
 
@@ -128,8 +128,8 @@ TEST_F(ItemListTest, ContinuationIsOneStringForAnybody) {
   EXPECT_THAT(texts(pages.next()), ElementsAre("2"));
   const auto position = ItemListPosition::parse(options.continuation);
   EXPECT_EQ(position.to_string(), options.continuation);
-  EXPECT_THAT(position.pieces, ElementsAre(ItemListPosition::Piece{{"", "10"}, "1"},
-                                           ItemListPosition::Piece{{"10", "FF"}, ""}));
+  EXPECT_THAT(position.pieces, ElementsAre(ItemListPosition::RangePosition{{"", "10"}, "1"},
+                                           ItemListPosition::RangePosition{{"10", "FF"}, ""}));
 }
 
 TEST_F(ItemListTest, PartsOfASplitRangeGoOnWhereTheWholeWas) {
@@ -257,7 +257,7 @@ TEST_F(ItemListTest, QueryIsAnsweredForAllRangesAtOnce) {
                      is_first ? HeaderList{{"x-ms-continuation", "theirs"}} : HeaderList{});
   };
   const Query query("SELECT * FROM c WHERE c.a = @a", {{"@a", R"({"x":[1, 2]})"}});
-  auto pages = item_pages(pipeline, kLink, query, {});
+  auto pages = item_pages(pipeline, kListLink, query, {});
   const ItemPage first = pages.next();
   EXPECT_THAT(texts(first), ElementsAre("1"));
   EXPECT_EQ(first.continuation, "theirs");
@@ -282,7 +282,7 @@ TEST_F(ItemListTest, QueryOfAPrefixIsLeftToTheServer) {
   pipeline->respond = [](const Call&) { return answer_of(200, R"({"Documents":[]})"); };
   QueryOptions options;
   options.partition_key = "USA";
-  item_pages(pipeline, kLink, Query("SELECT VALUE COUNT(1) FROM c"), options).next();
+  item_pages(pipeline, kListLink, Query("SELECT VALUE COUNT(1) FROM c"), options).next();
   EXPECT_EQ(header_of(pipeline->last_call(), "x-ms-documentdb-partitionkey"), R"(["USA"])");
   EXPECT_FALSE(header_of(pipeline->last_call(), "x-ms-documentdb-partitionkeyrangeid"));
 }
@@ -293,7 +293,7 @@ TEST_F(ItemListTest, QueryOfAFeedRangeGoesToEachRange) {
   pipeline->map = pipeline->next_map;
   QueryOptions options;
   options.feed_range = FeedRange{"", "20"};
-  auto pages = item_pages(pipeline, kLink, Query("SELECT * FROM c"), options);
+  auto pages = item_pages(pipeline, kListLink, Query("SELECT * FROM c"), options);
   EXPECT_THAT(texts(pages.next()), ElementsAre("1"));
   EXPECT_THAT(texts(pages.next()), ElementsAre("2"));
   EXPECT_FALSE(pages.has_more());
@@ -306,10 +306,10 @@ TEST_F(ItemListTest, QueryAsksForWhatTheCallerWantsToKnow) {
                                           "x-ms-cosmos-populateindexmetrics-v2",
                                           "x-orrery-explain"};
   QueryOptions options;
-  item_pages(pipeline, kLink, Query("SELECT * FROM c"), options).next();
+  item_pages(pipeline, kListLink, Query("SELECT * FROM c"), options).next();
   for (const auto& name : names) EXPECT_FALSE(header_of(pipeline->last_call(), name)) << name;
   options.populate_query_metrics = options.populate_index_metrics = options.explain = true;
-  item_pages(pipeline, kLink, Query("SELECT * FROM c"), options).next();
+  item_pages(pipeline, kListLink, Query("SELECT * FROM c"), options).next();
   for (const auto& name : names) EXPECT_EQ(header_of(pipeline->last_call(), name), "True") << name;
 }
 

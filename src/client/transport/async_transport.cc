@@ -33,14 +33,10 @@ namespace {
 /// Servers close idle connections after a minute or more; we do it first.
 constexpr std::chrono::seconds kIdleMax{50};
 
-// What an epoll event is about: the wake, a socket that libcurl is connecting, or else the number
-// of a connection.
+// The keys of epoll events: the wake, a socket that libcurl is connecting, or else the number of a
+// connection.
 constexpr std::uint64_t kWakeKey = 0;
 constexpr std::uint64_t kDialKey = std::uint64_t{1} << 63;
-
-Outcome cancelled(bool sent) {
-  return Outcome::failed(NoAnswer::Cancelled, "the call was cancelled", sent);
-}
 
 /// Threads whose transport was ended by one of their own callbacks, so that nobody could wait for
 /// them. The process does at its end: otherwise OpenSSL and others would be taken down while such a
@@ -90,7 +86,7 @@ class AsyncTransport::Loop : public std::enable_shared_from_this<Loop> {
  public:
   Loop(LinkOptions options, std::size_t connections_max)
       : options_(std::move(options)), connections_max_(std::max<std::size_t>(connections_max, 1)) {
-    // What is made first is taken down last: so a client may be one of the program's globals.
+    // Initialised first, so destroyed last: a client may be one of the program's globals.
     init_libcurl();
   }
 
@@ -161,7 +157,7 @@ class AsyncTransport::Loop : public std::enable_shared_from_this<Loop> {
   }
 
   void cancel(Ticket ticket) {
-    if (jobs_.contains(ticket)) return finish(ticket, cancelled(was_sent(ticket)));
+    if (jobs_.contains(ticket)) return finish(ticket, Outcome::cancelled(was_sent(ticket)));
     const auto wait = waits_.find(ticket);
     if (wait == waits_.end()) return;
     const auto timer = timers_.find(std::pair(wait->second, ticket));
@@ -410,8 +406,8 @@ class AsyncTransport::Loop : public std::enable_shared_from_this<Loop> {
     std::erase(idle_, &connection);
     dialling_.erase(connection.link.handle());
     if (connection.is_open) unwatch(connection.link.descriptor());
-    // What is not open yet is closed by libcurl, which says so only afterwards, when the number may
-    // already be that of another thread's file.
+    // libcurl closes a connection that is not open yet, and says so only afterwards, when the
+    // number may already be that of another thread's file.
     abandons_dial_ = !connection.is_open;
     connections_.erase(connection.number);
     abandons_dial_ = false;
@@ -509,7 +505,7 @@ class AsyncTransport::Loop : public std::enable_shared_from_this<Loop> {
                        was_sent(ticket)));
   }
 
-  /// Takes the job out, and then tells: whoever is told may begin the next one.
+  /// Takes the job out before the callback, which may begin the next one.
   void finish(Ticket ticket, Outcome outcome) {
     auto node = jobs_.extract(ticket);
     Job& job = node.mapped();
@@ -552,9 +548,9 @@ class AsyncTransport::Loop : public std::enable_shared_from_this<Loop> {
   std::vector<std::function<void()>> posted_;
   bool stopping_ = false;
   std::thread thread_;
-  std::shared_ptr<const void> keep_;  // What callbacks need, until the last one was called.
+  std::shared_ptr<const void> keep_;  // Kept alive for callbacks, until the last was called.
 
-  // Whether the thread is through; shared with whoever waits for it.
+  // Whether the thread is through; shared with the thread that waits for it.
   const std::shared_ptr<std::atomic<bool>> ended_ = std::make_shared<std::atomic<bool>>(false);
 
   int epoll_ = -1;

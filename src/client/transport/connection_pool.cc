@@ -18,10 +18,6 @@ using std::chrono::steady_clock;
 /// Bodies up to this size are sent together with their head.
 constexpr std::size_t kJoinedBytesMax = 32 << 10;
 
-Outcome cancelled(bool sent) {
-  return Outcome::failed(NoAnswer::Cancelled, "the call was cancelled", sent);
-}
-
 Outcome too_late(const Endpoint& endpoint, bool sent) {
   return Outcome::failed(NoAnswer::TimedOut, fmt::format("no answer from {} in time", endpoint.url),
                          sent);
@@ -71,7 +67,7 @@ struct ConnectionPool::Connection {
       closed = progress.closed;
       if (closed || bytes.empty() || progress.count > 0) continue;
       const Waited waited = wait(POLLOUT, deadline);
-      if (waited == Waited::Cancelled) return cancelled(sent);
+      if (waited == Waited::Cancelled) return Outcome::cancelled(sent);
       if (waited == Waited::TooLate) return too_late(*link.endpoint(), sent);
     }
     return {};
@@ -113,7 +109,7 @@ struct ConnectionPool::Connection {
         taken = parser.closed();
       } else {
         const Waited waited = wait(POLLIN, deadline);
-        if (waited == Waited::Cancelled) return cancelled(true);
+        if (waited == Waited::Cancelled) return Outcome::cancelled(true);
         if (waited == Waited::TooLate) return too_late(*link.endpoint(), true);
       }
       if (!taken) {
@@ -131,7 +127,7 @@ struct ConnectionPool::Connection {
 
 ConnectionPool::ConnectionPool(LinkOptions options, std::size_t connections_max)
     : options_(std::move(options)), connections_max_(std::max<std::size_t>(connections_max, 1)) {
-  // What is made first is taken down last: so a client may be one of the program's globals.
+  // Initialised first, so destroyed last: a client may be one of the program's globals.
   init_libcurl();
 }
 
@@ -154,7 +150,7 @@ ConnectionPool::ConnectionPtr ConnectionPool::take(const EndpointPtr& endpoint,
     if (!free) {
       outcome =
           stop.stop_requested()
-              ? cancelled(false)
+              ? Outcome::cancelled(false)
               : Outcome::failed(NoAnswer::TimedOut,
                                 fmt::format("no connection became free in time; {} are in use",
                                             connections_max_),

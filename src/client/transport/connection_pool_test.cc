@@ -19,8 +19,8 @@ using test::SeenRequest;
 using test::TestHttpServer;
 using ::testing::HasSubstr;
 
-Outgoing request_to(const std::string& url, std::string_view target = "/x",
-                    std::string_view body = {}) {
+Outgoing pooled_request(const std::string& url, std::string_view target = "/x",
+                        std::string_view body = {}) {
   Outgoing request;
   request.endpoint = *Endpoint::parse(url);
   request.head =
@@ -45,8 +45,9 @@ TEST_F(ConnectionPoolTest, ConnectionIsUsedAgain) {
   TestHttpServer server([](const SeenRequest& request) {
     return http_response(200, request.method + " " + request.target + " " + request.body);
   });
-  for (int i = 0; i < 5; ++i) EXPECT_EQ(perform(request_to(server.url())).reply.body, "GET /x ");
-  EXPECT_EQ(perform(request_to(server.url(), "/y", "hello")).reply.body, "POST /y hello");
+  for (int i = 0; i < 5; ++i)
+    EXPECT_EQ(perform(pooled_request(server.url())).reply.body, "GET /x ");
+  EXPECT_EQ(perform(pooled_request(server.url(), "/y", "hello")).reply.body, "POST /y hello");
   EXPECT_EQ(server.accepted(), 1);
   EXPECT_EQ(pool.stats().opened, 1u);
   EXPECT_EQ(pool.stats().idle, 1u);
@@ -55,19 +56,19 @@ TEST_F(ConnectionPoolTest, ConnectionIsUsedAgain) {
 TEST_F(ConnectionPoolTest, ConnectionThatTheServerEndsIsNotUsedAgain) {
   TestHttpServer server(
       [](const SeenRequest&) { return http_response(200, "bye", {{"connection", "close"}}); });
-  EXPECT_EQ(perform(request_to(server.url())).reply.body, "bye");
-  EXPECT_EQ(perform(request_to(server.url())).reply.body, "bye");
+  EXPECT_EQ(perform(pooled_request(server.url())).reply.body, "bye");
+  EXPECT_EQ(perform(pooled_request(server.url())).reply.body, "bye");
   EXPECT_EQ(server.accepted(), 2);
   EXPECT_EQ(pool.stats().idle, 0u);
 }
 
 TEST_F(ConnectionPoolTest, ConnectionThatWasClosedWhileIdleIsReplacedUnseen) {
   TestHttpServer server([](const SeenRequest&) { return http_response(200, "ok"); });
-  ASSERT_EQ(perform(request_to(server.url())).reply.body, "ok");
+  ASSERT_EQ(perform(pooled_request(server.url())).reply.body, "ok");
   server.close_connections();
   ASSERT_TRUE(test::eventually([&] { return server.ended() == 1; }));
   // Nothing of it can have arrived over the old one, so it is no matter what it does.
-  const Outcome outcome = perform(request_to(server.url(), "/create", "{}"));
+  const Outcome outcome = perform(pooled_request(server.url(), "/create", "{}"));
   EXPECT_EQ(outcome.no_answer, NoAnswer::None);
   EXPECT_EQ(outcome.reply.body, "ok");
   EXPECT_EQ(server.request_count(), 2u) << "not sent twice";
@@ -77,8 +78,8 @@ TEST_F(ConnectionPoolTest, ConnectionThatBreaksAfterTheRequestSaysSo) {
   std::atomic<int> count{0};
   TestHttpServer server(
       [&](const SeenRequest&) { return ++count == 1 ? http_response(200, "ok") : std::string(); });
-  perform(request_to(server.url()));
-  const Outcome outcome = perform(request_to(server.url(), "/create", "{}"));
+  perform(pooled_request(server.url()));
+  const Outcome outcome = perform(pooled_request(server.url(), "/create", "{}"));
   EXPECT_EQ(outcome.no_answer, NoAnswer::Broken);
   EXPECT_TRUE(outcome.sent);
   EXPECT_TRUE(outcome.broke_idle);
@@ -92,7 +93,7 @@ TEST_F(ConnectionPoolTest, NobodyThere) {
     TestHttpServer server([](const SeenRequest&) { return std::string(); });
     url = server.url();
   }
-  const Outcome outcome = perform(request_to(url));
+  const Outcome outcome = perform(pooled_request(url));
   EXPECT_EQ(outcome.no_answer, NoAnswer::Unreachable);
   EXPECT_FALSE(outcome.sent);
   EXPECT_THAT(outcome.words, HasSubstr("no connection to " + url));
@@ -102,14 +103,14 @@ TEST_F(ConnectionPoolTest, HalfAnAnswerIsNone) {
   TestHttpServer server([](const SeenRequest&) {
     return std::string("HTTP/1.1 200 OK\r\ncontent-length: 100\r\nconnection: close\r\n\r\nhalf");
   });
-  EXPECT_EQ(perform(request_to(server.url())).no_answer, NoAnswer::Broken);
+  EXPECT_EQ(perform(pooled_request(server.url())).no_answer, NoAnswer::Broken);
 }
 
 TEST_F(ConnectionPoolTest, LargeBodiesGoBothWays) {
   TestHttpServer server(
       [](const SeenRequest& request) { return http_response(200, request.body + request.body); });
   const std::string body(8 << 20, 'b');
-  const Outcome outcome = perform(request_to(server.url(), "/x", body));
+  const Outcome outcome = perform(pooled_request(server.url(), "/x", body));
   EXPECT_EQ(outcome.reply.body.size(), body.size() * 2);
 }
 
@@ -119,7 +120,7 @@ TEST_F(ConnectionPoolTest, AnswerThatTakesTooLongIsGivenUp) {
     gate.pass();
     return http_response(200);
   });
-  const Outcome outcome = perform(request_to(server.url()), 30ms);
+  const Outcome outcome = perform(pooled_request(server.url()), 30ms);
   EXPECT_EQ(outcome.no_answer, NoAnswer::TimedOut);
   EXPECT_TRUE(outcome.sent);
   EXPECT_EQ(pool.stats().busy, 0u);
@@ -139,7 +140,7 @@ TEST_F(ConnectionPoolTest, CancellationEndsAWaitForAnAnswerSoon) {
     stopped = steady_clock::now();
     stop.request_stop();
   });
-  const Outcome outcome = perform(request_to(server.url()));
+  const Outcome outcome = perform(pooled_request(server.url()));
   const auto ended = steady_clock::now();
   stopper.join();
   EXPECT_EQ(outcome.no_answer, NoAnswer::Cancelled);
@@ -157,12 +158,12 @@ TEST_F(ConnectionPoolTest, NoMoreConnectionsThanAllowed) {
   std::atomic<int> answered{0};
   for (int i = 0; i < 10; ++i) {
     threads.emplace_back([&] {
-      const Outcome outcome = perform(request_to(server.url()));
+      const Outcome outcome = perform(pooled_request(server.url()));
       answered += outcome.reply.body == "ok" ? 1 : 0;
     });
   }
   EXPECT_TRUE(test::eventually([&] { return server.request_count() == 4; }));
-  const Outcome late = perform(request_to(server.url()), 20ms);
+  const Outcome late = perform(pooled_request(server.url()), 20ms);
   EXPECT_EQ(late.no_answer, NoAnswer::TimedOut);
   EXPECT_FALSE(late.sent);
   EXPECT_EQ(server.request_count(), 4u);
@@ -177,8 +178,8 @@ TEST_F(ConnectionPoolTest, IdleConnectionGivesWayToOneElsewhere) {
   TestHttpServer one(ok), two(ok);
   ConnectionPool small({}, 1);
   const auto deadline = steady_clock::now() + test::kPatience;
-  EXPECT_EQ(small.perform(request_to(one.url()), deadline, {}).reply.body, "ok");
-  EXPECT_EQ(small.perform(request_to(two.url()), deadline, {}).reply.body, "ok");
+  EXPECT_EQ(small.perform(pooled_request(one.url()), deadline, {}).reply.body, "ok");
+  EXPECT_EQ(small.perform(pooled_request(two.url()), deadline, {}).reply.body, "ok");
   EXPECT_EQ(small.stats().idle, 1u);
   EXPECT_TRUE(test::eventually([&] { return one.ended() == 1; }));
 }

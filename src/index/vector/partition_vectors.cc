@@ -47,7 +47,7 @@ Result<bool> PartitionVectors::follow(const storage::Store& store,
     begin_walk(head.lsn);
     after = followed_to_;
   }
-  LogWalk log(snapshot, key_.partition, after, storage::Snapshot::Access::Scan);
+  LogCursor log(snapshot, key_.partition, after, storage::Snapshot::Access::Scan);
   while (log.next()) {
     const auto vector = read(log.record().text);
     {
@@ -143,7 +143,7 @@ std::optional<PartitionVectors::Answer> PartitionVectors::ask(const Wish& wish,
 Result<std::optional<std::vector<Candidate>>> PartitionVectors::read_changes(
     const storage::Snapshot& snapshot, const Answer& answer) {
   std::vector<Candidate> changes;
-  LogWalk log(snapshot, key_.partition, answer.known_to, storage::Snapshot::Access::Point);
+  LogCursor log(snapshot, key_.partition, answer.known_to, storage::Snapshot::Access::Point);
   while (changes.size() <= kChangesMax && log.next()) changes.push_back(log.candidate());
   ORRERY_TRY(log.status());
   if (changes.size() >= kChangesMin && !answer.is_older) {

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "index/log_walk.h"
+#include "index/log_cursor.h"
 #include "index/reader.h"
 #include "index/vector/vector_index.h"
 #include "json/path.h"

@@ -20,11 +20,6 @@ constexpr std::size_t kChunkBytesMax = 256 << 10;
 constexpr std::size_t kChunkRecordsMax = 1000;
 constexpr std::chrono::milliseconds kChunkTimeMax{3};
 
-LogPosition after(LogPosition position) {
-  return position.index == UINT32_MAX ? LogPosition{next(position.lsn), 0}
-                                      : LogPosition{position.lsn, position.index + 1};
-}
-
 LogPosition shifted(LogPosition position, const CopyTarget& target) {
   return {position.lsn, position.index + target.index_shift};
 }
@@ -87,7 +82,7 @@ Result<> DocumentCopier::copy_log(const storage::Snapshot& snapshot, storage::Ba
                                   Chunk& chunk) {
   Mirror& mirror = *mirror_;
   auto cursor =
-      snapshot.cursor(Family::Log, storage::log_key(state_.partition, after(mirror.copied)),
+      snapshot.cursor(Family::Log, storage::log_key(state_.partition, mirror.copied.next()),
                       storage::log_key(state_.partition, {next(mirror.begun()), 0}),
                       storage::Snapshot::Access::Scan);
   for (bool full = false; cursor.valid() && !full; cursor.next()) {
@@ -158,7 +153,7 @@ Result<> DocumentCopier::copy_history(const storage::Snapshot& snapshot, storage
                                       Chunk& chunk) {
   Mirror& mirror = *mirror_;
   auto cursor = snapshot.cursor(
-      Family::History, storage::history_key(state_.partition, after(mirror.copied_history)),
+      Family::History, storage::history_key(state_.partition, mirror.copied_history.next()),
       storage::history_key(state_.partition, {next(mirror.begun()), 0}),
       storage::Snapshot::Access::Scan);
   for (bool full = false; cursor.valid() && !full; cursor.next()) {

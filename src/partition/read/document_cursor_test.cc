@@ -20,7 +20,7 @@ using testing::IsEmpty;
 using Kind = Write::Kind;
 using storage::Tier;
 
-constexpr PartitionNumber kPartition{7};
+constexpr PartitionNumber kCursorPartition{7};
 
 class DocumentCursorTest : public testing::Test {
  protected:
@@ -29,7 +29,8 @@ class DocumentCursorTest : public testing::Test {
     auto committed =
         stage.stage(transaction_of({std::move(one)}), clock.unix_seconds(), batch, Tier::Disk);
     EXPECT_TRUE(committed);
-    batch.put(storage::Family::Heads, storage::partition_prefix(kPartition), stage.head().make());
+    batch.put(storage::Family::Heads, storage::partition_prefix(kCursorPartition),
+              stage.head().make());
     EXPECT_TRUE(storage::commit(*store, batch));
     stage.forget_committed(stage.head().lsn);
     return committed->writes[0];
@@ -56,7 +57,7 @@ class DocumentCursorTest : public testing::Test {
   storage::TemporaryDirectory directory;
   std::unique_ptr<storage::Store> store = storage::open_store(directory.path());
   ManualClock clock{1'743'508'800};
-  Stage stage{*store, kPartition, RangeId{0}, Rid::container({0, 0, 0, 1}, {0x80, 0, 0, 1}),
+  Stage stage{*store, kCursorPartition, RangeId{0}, Rid::container({0, 0, 0, 1}, {0x80, 0, 0, 1}),
               storage::Head{}};
   ScanFilter filter;
 };
@@ -66,9 +67,10 @@ TEST_F(DocumentCursorTest, NumbersAndTheLogHaveTheirOwnOrders) {
   write({.kind = Kind::Replace, .id = "c"});
   write({.kind = Kind::Delete, .id = "a"});
   const auto view = snapshot();
-  EXPECT_THAT(ids_of(DocumentCursor::by_number(view, kPartition, {}, filter)),
+  EXPECT_THAT(ids_of(DocumentCursor::by_number(view, kCursorPartition, {}, filter)),
               ElementsAre("c", "b"));
-  EXPECT_THAT(ids_of(DocumentCursor::in_log(view, kPartition, filter)), ElementsAre("b", "c"));
+  EXPECT_THAT(ids_of(DocumentCursor::in_log(view, kCursorPartition, filter)),
+              ElementsAre("b", "c"));
   EXPECT_THAT(ids_of(DocumentCursor::in_log(view, PartitionNumber{8}, filter)), IsEmpty());
 }
 
@@ -77,7 +79,7 @@ TEST_F(DocumentCursorTest, NumbersGoOnAfterOne) {
   const auto b = write({.id = "b"});
   write({.id = "c"});
   const auto view = snapshot();
-  EXPECT_THAT(ids_of(DocumentCursor::by_number(view, kPartition, b.header.number, filter)),
+  EXPECT_THAT(ids_of(DocumentCursor::by_number(view, kCursorPartition, b.header.number, filter)),
               ElementsAre("c"));
 }
 
@@ -87,7 +89,7 @@ TEST_F(DocumentCursorTest, NumbersGoOnWhereverTheLogHasThem) {
   write({.kind = Kind::Delete, .id = "b"});
   const auto after_a = [&] {
     const auto view = snapshot();
-    return ids_of(DocumentCursor::by_number(view, kPartition, a.header.number, filter));
+    return ids_of(DocumentCursor::by_number(view, kCursorPartition, a.header.number, filter));
   };
   EXPECT_FALSE(stage.head().is_reordered);
   EXPECT_THAT(after_a(), ElementsAre("c", "d"));
@@ -102,9 +104,9 @@ TEST_F(DocumentCursorTest, CandidatesComeInTheirOrder) {
   const auto c = write({.id = "c"});
   const auto view = snapshot();
   const std::vector candidates = {candidate_of(c), candidate_of(a), candidate_of(b)};
-  EXPECT_THAT(ids_of(DocumentCursor::over(view, kPartition, candidates, filter)),
+  EXPECT_THAT(ids_of(DocumentCursor::over(view, kCursorPartition, candidates, filter)),
               ElementsAre("c", "a", "b"));
-  EXPECT_THAT(ids_of(DocumentCursor::over(view, kPartition, {}, filter)), IsEmpty());
+  EXPECT_THAT(ids_of(DocumentCursor::over(view, kCursorPartition, {}, filter)), IsEmpty());
 }
 
 TEST_F(DocumentCursorTest, ManyCandidatesComeInTheirOrderWhetherCloseOrFarApart) {
@@ -118,7 +120,7 @@ TEST_F(DocumentCursorTest, ManyCandidatesComeInTheirOrderWhetherCloseOrFarApart)
       candidates.push_back(all[i]);
       expected.push_back(std::to_string(i));
     }
-    EXPECT_EQ(ids_of(DocumentCursor::over(view, kPartition, candidates, filter)), expected);
+    EXPECT_EQ(ids_of(DocumentCursor::over(view, kCursorPartition, candidates, filter)), expected);
   }
 }
 
@@ -126,7 +128,7 @@ TEST_F(DocumentCursorTest, ACandidateThatIsNotThereIsAnError) {
   const auto a = write({.id = "a"});
   write({.kind = Kind::Replace, .id = "a"});
   const auto view = snapshot();
-  auto cursor = DocumentCursor::over(view, kPartition, {candidate_of(a)}, filter);
+  auto cursor = DocumentCursor::over(view, kCursorPartition, {candidate_of(a)}, filter);
   EXPECT_FALSE(cursor.next());
   EXPECT_FALSE(cursor.status());
   EXPECT_FALSE(cursor.next()) << "and stays one";
@@ -141,9 +143,11 @@ TEST_F(DocumentCursorTest, TheFilterCountsHoweverDocumentsAreFound) {
   filter.default_ttl = -1;
   filter.now = clock.unix_seconds() + 10;
   const auto view = snapshot();
-  EXPECT_THAT(ids_of(DocumentCursor::by_number(view, kPartition, {}, filter)), ElementsAre("mine"));
-  EXPECT_THAT(ids_of(DocumentCursor::in_log(view, kPartition, filter)), ElementsAre("mine"));
-  EXPECT_THAT(ids_of(DocumentCursor::over(view, kPartition, all, filter)), ElementsAre("mine"));
+  EXPECT_THAT(ids_of(DocumentCursor::by_number(view, kCursorPartition, {}, filter)),
+              ElementsAre("mine"));
+  EXPECT_THAT(ids_of(DocumentCursor::in_log(view, kCursorPartition, filter)), ElementsAre("mine"));
+  EXPECT_THAT(ids_of(DocumentCursor::over(view, kCursorPartition, all, filter)),
+              ElementsAre("mine"));
 }
 
 TEST_F(DocumentCursorTest, StepsAlsoShowWhatDoesNotPass) {
@@ -151,7 +155,7 @@ TEST_F(DocumentCursorTest, StepsAlsoShowWhatDoesNotPass) {
   write({.id = "foreign", .partition_key = "other"});
   want_key("k");
   const auto view = snapshot();
-  auto cursor = DocumentCursor::in_log(view, kPartition, filter);
+  auto cursor = DocumentCursor::in_log(view, kCursorPartition, filter);
   ASSERT_TRUE(cursor.step());
   EXPECT_TRUE(cursor.passes());
   ASSERT_TRUE(cursor.step());
@@ -167,7 +171,7 @@ TEST_F(DocumentCursorTest, AFewDocumentsOfOneKeyAreFoundWithoutLookingAtAllOther
   write({.id = "a", .partition_key = "k"});
   want_key("k");
   const auto view = snapshot();
-  auto cursor = DocumentCursor::by_number(view, kPartition, {}, filter);
+  auto cursor = DocumentCursor::by_number(view, kCursorPartition, {}, filter);
   std::size_t count = 0;
   DocumentNumber last;
   while (cursor.next()) {
@@ -192,7 +196,7 @@ TEST_F(DocumentCursorTest, AKeyAmongOthersIsWholeWhereverOneBegins) {
     for (std::size_t i = after + 1; i < numbers.size(); ++i) {
       if (i % 3 > 0) expected.push_back(std::to_string(i));
     }
-    EXPECT_EQ(ids_of(DocumentCursor::by_number(view, kPartition, numbers[after], filter)),
+    EXPECT_EQ(ids_of(DocumentCursor::by_number(view, kCursorPartition, numbers[after], filter)),
               expected);
   }
 }
@@ -203,16 +207,16 @@ TEST_F(DocumentCursorTest, DocumentsOfOneKeyByTheirEntries) {
   write({.id = "a", .partition_key = "k2"});
   want_key("k");
   const auto view = snapshot();
-  const auto all = find_in_key(view, kPartition, filter, 2);
+  const auto all = find_in_key(view, kCursorPartition, filter, 2);
   ASSERT_TRUE(all && *all);
   EXPECT_THAT(**all, ElementsAre(candidate_of(b), candidate_of(a)));
-  const auto too_many = find_in_key(view, kPartition, filter, 1);
+  const auto too_many = find_in_key(view, kCursorPartition, filter, 1);
   ASSERT_TRUE(too_many);
   EXPECT_FALSE(*too_many);
-  const auto found = find_by_id(view, kPartition, filter, "a");
+  const auto found = find_by_id(view, kCursorPartition, filter, "a");
   ASSERT_TRUE(found && *found);
   EXPECT_EQ(**found, candidate_of(a));
-  const auto missing = find_by_id(view, kPartition, filter, "c");
+  const auto missing = find_by_id(view, kCursorPartition, filter, "c");
   ASSERT_TRUE(missing);
   EXPECT_FALSE(*missing);
 }
@@ -225,10 +229,10 @@ TEST_F(DocumentCursorTest, DocumentsOfOneKeyAreCountedByTheirEntries) {
   filter.default_ttl = -1;
   filter.now = clock.unix_seconds() + 10;
   const auto view = snapshot();
-  EXPECT_EQ(count_in_key(view, kPartition, filter, 4).value(), 3u);
-  EXPECT_EQ(count_in_key(view, kPartition, filter, 3).value(), std::nullopt);
+  EXPECT_EQ(count_in_key(view, kCursorPartition, filter, 4).value(), 3u);
+  EXPECT_EQ(count_in_key(view, kCursorPartition, filter, 3).value(), std::nullopt);
   want_key("none");
-  EXPECT_EQ(count_in_key(view, kPartition, filter, 4).value(), 0u);
+  EXPECT_EQ(count_in_key(view, kCursorPartition, filter, 4).value(), 0u);
 }
 
 }  // namespace

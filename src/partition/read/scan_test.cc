@@ -7,7 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "partition/read/reader.h"
+#include "partition/read/point_read.h"
 #include "partition/test_environment.h"
 #include "partition/writer/stage.h"
 #include "storage/keys.h"
@@ -24,7 +24,7 @@ using Kind = Write::Kind;
 using storage::Lookup;
 using storage::Tier;
 
-constexpr PartitionNumber kPartition{7};
+constexpr PartitionNumber kScanPartition{7};
 
 /// The ids of the documents in a page.
 std::vector<std::string> ids_in(std::string_view page) {
@@ -58,7 +58,8 @@ class ScanTest : public testing::Test {
     std::size_t count = 0;
     const auto snapshot = store->snapshot();
     filter.now = clock.unix_seconds();
-    const auto outcome = scan_by_number(*snapshot, kPartition, after, filter, budget, text, count);
+    const auto outcome =
+        scan_by_number(*snapshot, kScanPartition, after, filter, budget, text, count);
     EXPECT_TRUE(outcome);
     auto ids = ids_in(text);
     EXPECT_EQ(ids.size(), count);
@@ -79,7 +80,7 @@ class ScanTest : public testing::Test {
   storage::TemporaryDirectory directory;
   std::unique_ptr<storage::Store> store = storage::open_store(directory.path());
   ManualClock clock{1'743'508'800};
-  Stage stage{*store, kPartition, RangeId{0}, Rid::container({0, 0, 0, 1}, {0x80, 0, 0, 1}),
+  Stage stage{*store, kScanPartition, RangeId{0}, Rid::container({0, 0, 0, 1}, {0x80, 0, 0, 1}),
               storage::Head{}};
   ScanFilter filter;
   WorkBudget work;
@@ -91,14 +92,14 @@ class ScanTest : public testing::Test {
 TEST_F(ScanTest, ADocumentIsFoundByItsKeyAndByItsNumber) {
   const auto written = write({.id = "a"});
   Found found;
-  ASSERT_EQ(find_entry(*store, kPartition, key_of("p", "a"), Tier::Disk, found), Lookup::Found);
+  ASSERT_EQ(find_entry(*store, kScanPartition, key_of("p", "a"), Tier::Disk, found), Lookup::Found);
   EXPECT_EQ(found.entry.position, written.position);
   EXPECT_EQ(found.record, "") << "not asked for yet";
-  ASSERT_EQ(fetch_version(*store, kPartition, Tier::Disk, found), Lookup::Found);
+  ASSERT_EQ(fetch_version(*store, kScanPartition, Tier::Disk, found), Lookup::Found);
   EXPECT_EQ(found.version().text, written.text);
 
   Found by_number;
-  ASSERT_EQ(find_by_number(*store, kPartition, written.header.number, Tier::Disk, by_number),
+  ASSERT_EQ(find_by_number(*store, kScanPartition, written.header.number, Tier::Disk, by_number),
             Lookup::Found);
   EXPECT_EQ(by_number.version().text, written.text);
   EXPECT_EQ(by_number.entry.text_size, written.text_size);
@@ -107,24 +108,25 @@ TEST_F(ScanTest, ADocumentIsFoundByItsKeyAndByItsNumber) {
 
 TEST_F(ScanTest, WhatIsNotThereIsMissing) {
   Found found;
-  EXPECT_EQ(find_entry(*store, kPartition, key_of("p", "a"), Tier::Disk, found), Lookup::Missing);
-  EXPECT_EQ(find_by_number(*store, kPartition, DocumentNumber{1}, Tier::Disk, found),
+  EXPECT_EQ(find_entry(*store, kScanPartition, key_of("p", "a"), Tier::Disk, found),
+            Lookup::Missing);
+  EXPECT_EQ(find_by_number(*store, kScanPartition, DocumentNumber{1}, Tier::Disk, found),
             Lookup::Missing);
   const auto written = write({.id = "a"});
   EXPECT_EQ(find_entry(*store, PartitionNumber{8}, key_of("p", "a"), Tier::Disk, found),
             Lookup::Missing)
       << "another partition's";
   write({.kind = Kind::Delete, .id = "a"});
-  EXPECT_EQ(find_by_number(*store, kPartition, written.header.number, Tier::Disk, found),
+  EXPECT_EQ(find_by_number(*store, kScanPartition, written.header.number, Tier::Disk, found),
             Lookup::Missing);
 }
 
 TEST_F(ScanTest, AVersionThatWasSupersededSinceIsMissing) {
   write({.id = "a"});
   Found found;
-  ASSERT_EQ(find_entry(*store, kPartition, key_of("p", "a"), Tier::Disk, found), Lookup::Found);
+  ASSERT_EQ(find_entry(*store, kScanPartition, key_of("p", "a"), Tier::Disk, found), Lookup::Found);
   write({.kind = Kind::Replace, .id = "a"});
-  EXPECT_EQ(fetch_version(*store, kPartition, Tier::Disk, found), Lookup::Missing);
+  EXPECT_EQ(fetch_version(*store, kScanPartition, Tier::Disk, found), Lookup::Missing);
 }
 
 // ── scans ────────────────────────────────────────────────────────────────────────────────────────

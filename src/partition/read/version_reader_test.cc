@@ -16,7 +16,7 @@ namespace {
 using storage::LogPosition;
 using testing::HasSubstr;
 
-constexpr PartitionNumber kPartition{7};
+constexpr PartitionNumber kReadPartition{7};
 constexpr std::size_t kVersions = 100;
 
 class VersionReaderTest : public testing::Test {
@@ -37,14 +37,14 @@ class VersionReaderTest : public testing::Test {
   storage::TemporaryDirectory directory_;
   std::unique_ptr<storage::Store> store_ = storage::open_store(directory_.path());
   ManualClock clock_{1'743'508'800};
-  Stage stage_{*store_, kPartition, RangeId{0}, Rid::container({0, 0, 0, 1}, {0x80, 0, 0, 1}),
+  Stage stage_{*store_, kReadPartition, RangeId{0}, Rid::container({0, 0, 0, 1}, {0x80, 0, 0, 1}),
                storage::Head{}};
   std::vector<LogPosition> positions_;
 };
 
 TEST_F(VersionReaderTest, FindsEachVersionWhereverItWasBefore) {
   const auto snapshot = store_->snapshot();
-  VersionReader reader(*snapshot, kPartition, storage::Snapshot::Access::Point);
+  VersionReader reader(*snapshot, kReadPartition, storage::Snapshot::Access::Point);
   // The next one, a few further on, far ahead, back, and the same one again.
   for (const std::size_t version : {0U, 1U, 9U, 26U, 90U, 3U, 3U, 99U}) {
     const auto record = reader.at(positions_[version]);
@@ -55,7 +55,7 @@ TEST_F(VersionReaderTest, FindsEachVersionWhereverItWasBefore) {
 
 TEST_F(VersionReaderTest, WhatIsNotInTheLogIsAnError) {
   const auto snapshot = store_->snapshot();
-  VersionReader reader(*snapshot, kPartition, storage::Snapshot::Access::Point);
+  VersionReader reader(*snapshot, kReadPartition, storage::Snapshot::Access::Point);
   const LogPosition later{Lsn{positions_.back().lsn.value + 1}, 0};
   const LogPosition between{positions_[5].lsn, 7};
   for (const LogPosition position : {later, between}) {
@@ -68,7 +68,7 @@ TEST_F(VersionReaderTest, WhatIsNotInTheLogIsAnError) {
 
 TEST_F(VersionReaderTest, ABatchIsInTheOrderOfItsPositions) {
   const auto snapshot = store_->snapshot();
-  VersionBatch batch(*snapshot, kPartition);
+  VersionBatch batch(*snapshot, kReadPartition);
   // Some of them come again: those are in memory by then.
   for (const std::vector<std::size_t>& versions :
        {std::vector<std::size_t>{80, 3, 41}, {3, 99, 80, 0}, {}, {41}}) {

@@ -7,6 +7,7 @@
 
 #include "base/assert.h"
 #include "json/document_text.h"
+#include "partition/read/point_read.h"
 #include "storage/keys.h"
 
 namespace orrery::partition {
@@ -16,11 +17,6 @@ using storage::LogPosition;
 using Operation = storage::HistoryRecord::Operation;
 
 namespace {
-
-Error not_found() {
-  return Error(ErrorCode::NotFound,
-               "Resource Not Found. No document with this id exists under this partition key.");
-}
 
 /// Takes from the budget of an answer, and gives it back if the transaction comes to nothing.
 class Allowance {
@@ -175,7 +171,7 @@ Result<Written> DocumentWriter::apply(const Write& write, const TransactionScope
     case Write::Kind::Delete:
     case Write::Kind::Patch:
     case Write::Kind::Read:
-      if (!visible) return not_found();
+      if (!visible) return no_such_document();
       break;
   }
   if (write.kind == Write::Kind::Read) return read(write, *existing);

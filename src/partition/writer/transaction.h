@@ -22,6 +22,11 @@
 
 namespace orrery::partition {
 
+// Words of storage that those who write documents use too.
+using storage::DocumentKey;
+using storage::kTtlAbsent;
+using storage::kTtlNever;
+
 /// Computes the unique-key values of a stored document: one entry per unique key of the container,
 /// in the form that NewVersion::unique_values has.
 using UniqueValuesOf = std::function<std::vector<std::string>(std::string_view text)>;

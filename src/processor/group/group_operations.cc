@@ -8,6 +8,7 @@
 
 #include "json/document_text.h"
 #include "json/value.h"
+#include "processor/errors.h"
 #include "processor/group/estimator.h"
 #include "processor/leases/lease_manager.h"
 
@@ -17,8 +18,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr int kAttemptsMax = 6;
-
-bool has_code(const Error& error, ErrorCode code) { return error.code() == code; }
 
 /// One lease of a snapshot.
 struct KeptPosition {
@@ -189,7 +188,7 @@ Async<bool> GroupOperations::edit(Lease lease, Change change) {
 Async<> GroupOperations::move(Lease lease, std::optional<std::string> position) {
   ORRERY_CO_TRY(co_await edit(std::move(lease), [position = std::move(position)](Lease& each) {
     // Its owner, if there is one, reads on from what it remembers. It has to lose the lease, and
-    // whoever takes it next begins here.
+    // the next owner begins here.
     each.owner.clear();
     each.position = position;
     return true;

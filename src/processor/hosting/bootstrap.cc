@@ -7,18 +7,17 @@
 
 #include "json/document_text.h"
 #include "json/value.h"
+#include "processor/errors.h"
 #include "processor/leases/lease_manager.h"
 
 namespace orrery::processor {
 namespace {
 
 /// How often ranges may change under a start before it gives up, and is called again.
-constexpr int kAttemptsMax = 6;
+constexpr int kStartAttemptsMax = 6;
 
 /// In seconds. A lock that claims to hold for longer is not believed.
 constexpr std::int64_t kLockTtlMax = 3600;
-
-bool has_code(const Error& error, ErrorCode code) { return error.code() == code; }
 
 /// A part of the hash space that no lease covers.
 struct Gap {
@@ -34,8 +33,8 @@ std::vector<Gap> find_gaps(const Ranges& ranges, const std::vector<Lease>& lease
       covered.push_back(std::move(*area));
       continue;
     }
-    // Of a range that is gone, without a word about what it was. Whoever acquires it makes leases
-    // of all its children; if others made them now, they would begin elsewhere.
+    // Of a range that is gone, without a word about what it was. The host that acquires it makes
+    // leases of all its children; if others made them now, they would begin elsewhere.
     for (const FeedTarget& child : targets_of(lease, ranges)) {
       const auto range = std::ranges::find(ranges, child.range_id, &client::PartitionKeyRange::id);
       covered.push_back(range->range);
@@ -113,7 +112,7 @@ class Bootstrapper {
       auto lock = co_await store_.create(group_.ids.lock(), lock_text());
       if (lock) {
         const auto made = co_await initialise();
-        // Best effort: whoever comes next finds out that it has expired.
+        // Best effort: the next host finds out that it has expired.
         (void)co_await store_.remove(group_.ids.lock(), lock->etag);
         if (!made) co_return made.error();
         co_return report_;
@@ -219,7 +218,7 @@ class Bootstrapper {
   /// Makes the leases that are missing. `look_twice`: a lease that was being replaced while the
   /// leases were listed may be seen neither before nor after; then it only seems to be missing.
   Async<> fill_all(bool look_twice) {
-    for (int attempt = 0; attempt < kAttemptsMax; ++attempt) {
+    for (int attempt = 0; attempt < kStartAttemptsMax; ++attempt) {
       // Ranges before leases: a split that another host completes in between would look like
       // missing leases otherwise.
       ORRERY_CO_TRY(auto ranges, co_await reader_.ranges());
@@ -227,7 +226,7 @@ class Bootstrapper {
       // Leases of ranges that nobody has heard of are newer than what was read of the ranges.
       const bool newer = std::ranges::any_of(
           leases, [&](const Lease& lease) { return targets_of(lease, ranges).empty(); });
-      const bool last = attempt + 1 == kAttemptsMax;
+      const bool last = attempt + 1 == kStartAttemptsMax;
       if (newer && !last) continue;
       Creation work{store_, reader_, group_, options_.feed, runtime_, find_gaps(ranges, leases)};
       if (work.gaps.empty()) co_return Result<>{};

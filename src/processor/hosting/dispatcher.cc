@@ -64,7 +64,7 @@ class Dispatcher::Context final : public ObserverContext {
 };
 
 /// Some documents of a batch that are handed over together.
-struct Dispatcher::Piece {
+struct Dispatcher::SubBatch {
   std::vector<std::size_t> indices;
   int attempts = 0;  ///< that have failed
 };
@@ -137,23 +137,23 @@ bool got_something_done(const CallResult& result) {
 }  // namespace
 
 asio::awaitable<Verdict> Dispatcher::process(Batch batch) {
-  Piece all;
+  SubBatch all;
   all.indices.resize(batch.documents.size());
   std::iota(all.indices.begin(), all.indices.end(), std::size_t{0});
-  std::vector<Piece> todo;  // The next one is the last.
+  std::vector<SubBatch> todo;  // The next one is the last.
   todo.push_back(std::move(all));
-  // By the last call that got something done: an observer that does not ask after a piece may hold
+  // By the last call that got something done: an observer that does not ask after a part may hold
   // it in memory, and one that fails is asked again or has its documents put aside.
   bool checkpoint_requested = false;
   while (!todo.empty()) {
     if (setup_.stop.requested()) co_return Verdict{Verdict::Kind::Interrupted, {}};
-    Piece piece = std::move(todo.back());
+    SubBatch part = std::move(todo.back());
     todo.pop_back();
-    if (auto verdict = co_await put_parked_aside(batch, piece)) co_return *std::move(verdict);
-    if (piece.indices.empty()) continue;
-    Called called = co_await call(batch, piece);
+    if (auto verdict = co_await put_parked_aside(batch, part)) co_return *std::move(verdict);
+    if (part.indices.empty()) continue;
+    Called called = co_await call(batch, part);
     if (got_something_done(called.result)) checkpoint_requested = called.checkpoint_requested;
-    auto verdict = co_await settle(batch, std::move(piece), std::move(called.result), todo);
+    auto verdict = co_await settle(batch, std::move(part), std::move(called.result), todo);
     setup_.publish(counters_);
     if (verdict) {
       // An observer that stops says by a checkpoint that it is through with the batch.
@@ -165,9 +165,9 @@ asio::awaitable<Verdict> Dispatcher::process(Batch batch) {
   co_return Verdict{Verdict::Kind::Done, {}, checkpoint_requested};
 }
 
-asio::awaitable<Dispatcher::Called> Dispatcher::call(const Batch& batch, const Piece& piece) {
-  const bool whole = piece.indices.size() == batch.documents.size();
-  Documents documents = whole ? batch.documents : pick(batch.documents, piece.indices);
+asio::awaitable<Dispatcher::Called> Dispatcher::call(const Batch& batch, const SubBatch& part) {
+  const bool whole = part.indices.size() == batch.documents.size();
+  Documents documents = whole ? batch.documents : pick(batch.documents, part.indices);
   const std::size_t count = documents.size();
   auto observer = setup_.observer;
   auto told = context(batch.from, batch.to);
@@ -187,15 +187,15 @@ asio::awaitable<Dispatcher::Called> Dispatcher::call(const Batch& batch, const P
   co_return Called{std::move(result), told->checkpoint_requested()};
 }
 
-asio::awaitable<std::optional<Verdict>> Dispatcher::settle(const Batch& batch, Piece piece,
+asio::awaitable<std::optional<Verdict>> Dispatcher::settle(const Batch& batch, SubBatch part,
                                                            CallResult result,
-                                                           std::vector<Piece>& todo) {
+                                                           std::vector<SubBatch>& todo) {
   if (result.error) {
     report(Severity::Error, "the observer threw: " + *result.error);
     if (setup_.retry.max_attempts == 0) {
       co_return Verdict{Verdict::Kind::ObserverError, *std::move(result.error)};
     }
-    co_return co_await failed(batch, std::move(piece), *std::move(result.error),
+    co_return co_await failed(batch, std::move(part), *std::move(result.error),
                               std::chrono::milliseconds(0), todo);
   }
   Outcome& outcome = result.outcome;
@@ -203,25 +203,25 @@ asio::awaitable<std::optional<Verdict>> Dispatcher::settle(const Batch& batch, P
     case Outcome::Kind::Done:
       co_return std::nullopt;
     case Outcome::Kind::DoneUntil:
-      if (outcome.count >= piece.indices.size()) co_return std::nullopt;
+      if (outcome.count >= part.indices.size()) co_return std::nullopt;
       if (outcome.count == 0) {
-        co_return co_await failed(batch, std::move(piece), "nothing of the batch was done",
+        co_return co_await failed(batch, std::move(part), "nothing of the batch was done",
                                   std::chrono::milliseconds(0), todo);
       }
-      piece.indices.erase(piece.indices.begin(),
-                          piece.indices.begin() + static_cast<std::ptrdiff_t>(outcome.count));
-      piece.attempts = 0;
-      todo.push_back(std::move(piece));
+      part.indices.erase(part.indices.begin(),
+                         part.indices.begin() + static_cast<std::ptrdiff_t>(outcome.count));
+      part.attempts = 0;
+      todo.push_back(std::move(part));
       co_return std::nullopt;
     case Outcome::Kind::Retry:
-      co_return co_await failed(batch, std::move(piece), std::move(outcome.reason), outcome.after,
+      co_return co_await failed(batch, std::move(part), std::move(outcome.reason), outcome.after,
                                 todo);
     case Outcome::Kind::Reject: {
       std::vector<std::size_t> rejected;
       for (const std::size_t index : outcome.rejected) {
-        if (index < piece.indices.size()) rejected.push_back(piece.indices[index]);
+        if (index < part.indices.size()) rejected.push_back(part.indices[index]);
       }
-      co_return co_await put_aside(batch, std::move(rejected), piece.attempts + 1,
+      co_return co_await put_aside(batch, std::move(rejected), part.attempts + 1,
                                    std::move(outcome.reason));
     }
     case Outcome::Kind::Stop:
@@ -230,20 +230,20 @@ asio::awaitable<std::optional<Verdict>> Dispatcher::settle(const Batch& batch, P
   co_return std::nullopt;
 }
 
-asio::awaitable<std::optional<Verdict>> Dispatcher::failed(const Batch& batch, Piece piece,
+asio::awaitable<std::optional<Verdict>> Dispatcher::failed(const Batch& batch, SubBatch part,
                                                            std::string error,
                                                            std::chrono::milliseconds wait_min,
-                                                           std::vector<Piece>& todo) {
-  ++piece.attempts;
+                                                           std::vector<SubBatch>& todo) {
+  ++part.attempts;
   ++counters_.retries;
   const RetryPolicy& retry = setup_.retry;
   if (retry.max_attempts > 0 && retry.bisect) {
     // Where a new transaction begins, nearest to the middle.
     std::size_t cut = 0;
-    const std::size_t middle = piece.indices.size() / 2;
-    for (std::size_t i = 1; i < piece.indices.size(); ++i) {
-      const auto before = setup_.reader->lsn_of(batch.documents[piece.indices[i - 1]]);
-      const auto after = setup_.reader->lsn_of(batch.documents[piece.indices[i]]);
+    const std::size_t middle = part.indices.size() / 2;
+    for (std::size_t i = 1; i < part.indices.size(); ++i) {
+      const auto before = setup_.reader->lsn_of(batch.documents[part.indices[i - 1]]);
+      const auto after = setup_.reader->lsn_of(batch.documents[part.indices[i]]);
       if (before && before == after) continue;
       const auto distance = [middle](std::size_t at) {
         return at < middle ? middle - at : at - middle;
@@ -251,18 +251,18 @@ asio::awaitable<std::optional<Verdict>> Dispatcher::failed(const Batch& batch, P
       if (cut == 0 || distance(i) < distance(cut)) cut = i;
     }
     if (cut > 0) {
-      const auto begin = piece.indices.begin() + static_cast<std::ptrdiff_t>(cut);
-      todo.push_back({{begin, piece.indices.end()}, 0});
-      piece.indices.erase(begin, piece.indices.end());
-      todo.push_back({std::move(piece.indices), 0});
+      const auto begin = part.indices.begin() + static_cast<std::ptrdiff_t>(cut);
+      todo.push_back({{begin, part.indices.end()}, 0});
+      part.indices.erase(begin, part.indices.end());
+      todo.push_back({std::move(part.indices), 0});
       if (wait_min.count() > 0) co_await setup_.stop.pause_for(wait_min);
       co_return std::nullopt;
     }
   }
-  if (retry.max_attempts > 0 && piece.attempts >= retry.max_attempts) {
+  if (retry.max_attempts > 0 && part.attempts >= retry.max_attempts) {
     switch (retry.then) {
       case RetryPolicy::Then::DeadLetter:
-        co_return co_await put_aside(batch, std::move(piece.indices), piece.attempts,
+        co_return co_await put_aside(batch, std::move(part.indices), part.attempts,
                                      std::move(error));
       case RetryPolicy::Then::HaltRange:
         co_return Verdict{Verdict::Kind::HaltRange, std::move(error)};
@@ -270,8 +270,8 @@ asio::awaitable<std::optional<Verdict>> Dispatcher::failed(const Batch& batch, P
         co_return Verdict{Verdict::Kind::HaltGroup, std::move(error)};
     }
   }
-  const auto wait = std::max(wait_min, back_off(piece.attempts));
-  todo.push_back(std::move(piece));
+  const auto wait = std::max(wait_min, back_off(part.attempts));
+  todo.push_back(std::move(part));
   co_await setup_.stop.pause_for(wait);
   co_return std::nullopt;
 }
@@ -298,7 +298,7 @@ asio::awaitable<std::optional<Verdict>> Dispatcher::put_aside(const Batch& batch
         return Outcome::done();
       });
   if (kept.error) {
-    // What can't be put aside must not be passed over: the batch comes again.
+    // A dead letter that can't be stored must not be skipped: the batch comes again.
     report(Severity::Critical, "a dead letter could not be kept: " + *kept.error);
     co_return Verdict{Verdict::Kind::ObserverError, *kept.error};
   }
@@ -309,10 +309,10 @@ asio::awaitable<std::optional<Verdict>> Dispatcher::put_aside(const Batch& batch
 }
 
 asio::awaitable<std::optional<Verdict>> Dispatcher::put_parked_aside(const Batch& batch,
-                                                                     Piece& piece) {
+                                                                     SubBatch& part) {
   if (parked_keys_.empty()) co_return std::nullopt;
   std::vector<std::size_t> parked;
-  std::erase_if(piece.indices, [&](std::size_t index) {
+  std::erase_if(part.indices, [&](std::size_t index) {
     const bool follows = parked_keys_.contains(setup_.reader->key_of(batch.documents[index]));
     if (follows) parked.push_back(index);
     return follows;

@@ -18,7 +18,7 @@
 
 namespace orrery::processor {
 
-/// What observers are told of their lease.
+/// The lease, as its observers see it.
 struct LeaseScope {
   std::string token;
   std::string range_id;
@@ -34,7 +34,7 @@ struct Batch {
 /// Some documents of a page as a page of their own, without a copy of them.
 Documents pick(const Documents& page, std::span<const std::size_t> indices);
 
-/// What became of a batch in the end.
+/// The final outcome of a batch, after retries.
 struct Verdict {
   enum class Kind {
     Done,           ///< every document was processed or put aside
@@ -50,7 +50,7 @@ struct Verdict {
   bool checkpoint_requested = false;
 };
 
-/// What happened to a lease, since it was acquired.
+/// The counters of a lease, since it was acquired.
 struct DispatchCounters {
   std::uint64_t batches = 0;
   std::uint64_t documents = 0;
@@ -97,7 +97,7 @@ class Dispatcher {
   const DispatchCounters& counters() const { return counters_; }
 
  private:
-  struct Piece;
+  struct SubBatch;
   class Context;
 
   std::shared_ptr<Context> context(std::string from, std::string to) const;
@@ -105,17 +105,18 @@ class Dispatcher {
     CallResult result;
     bool checkpoint_requested = false;
   };
-  asio::awaitable<Called> call(const Batch& batch, const Piece& piece);
+  asio::awaitable<Called> call(const Batch& batch, const SubBatch& part);
   /// nullopt: go on.
-  asio::awaitable<std::optional<Verdict>> settle(const Batch& batch, Piece piece, CallResult result,
-                                                 std::vector<Piece>& todo);
-  asio::awaitable<std::optional<Verdict>> failed(const Batch& batch, Piece piece, std::string error,
+  asio::awaitable<std::optional<Verdict>> settle(const Batch& batch, SubBatch part,
+                                                 CallResult result, std::vector<SubBatch>& todo);
+  asio::awaitable<std::optional<Verdict>> failed(const Batch& batch, SubBatch part,
+                                                 std::string error,
                                                  std::chrono::milliseconds wait_min,
-                                                 std::vector<Piece>& todo);
+                                                 std::vector<SubBatch>& todo);
   asio::awaitable<std::optional<Verdict>> put_aside(const Batch& batch,
                                                     std::vector<std::size_t> indices, int attempts,
                                                     std::string error);
-  asio::awaitable<std::optional<Verdict>> put_parked_aside(const Batch& batch, Piece& piece);
+  asio::awaitable<std::optional<Verdict>> put_parked_aside(const Batch& batch, SubBatch& part);
   std::chrono::milliseconds back_off(int attempts);
   void report(Severity severity, std::string message) const;
 

@@ -13,7 +13,7 @@ namespace orrery::processor {
 namespace {
 
 /// Calls of a user's store at the same time. Leases are written seldom and quickly.
-constexpr std::size_t kThreads = 8;
+constexpr std::size_t kUserCallsMax = 8;
 
 client::CosmosException refusal(int status, std::string code, const std::string& message) {
   client::CosmosException::Details details;
@@ -24,7 +24,7 @@ client::CosmosException refusal(int status, std::string code, const std::string&
 
 /// The result of `call`, or an Error for an exception: none may leave a thread of the pool.
 template <typename Call>
-auto guarded(const Call& call) -> Result<std::invoke_result_t<Call>> {
+auto call_user(const Call& call) -> Result<std::invoke_result_t<Call>> {
   try {
     if constexpr (std::is_void_v<std::invoke_result_t<Call>>) {
       call();
@@ -105,33 +105,33 @@ void BlockingLeaseStore::remove(const std::string& id, const std::string& etag) 
 // ── PooledLeaseStore ─────────────────────────────────────────────────────────────────────────────
 
 PooledLeaseStore::PooledLeaseStore(std::shared_ptr<LeaseStore> store)
-    : store_(std::move(store)), pool_(kThreads) {}
+    : store_(std::move(store)), pool_(kUserCallsMax) {}
 
 Async<std::vector<StoredDocument>> PooledLeaseStore::list(std::string prefix) {
   co_return co_await run_blocking(
-      pool_, [this, prefix] { return guarded([&] { return store_->list(prefix); }); });
+      pool_, [this, prefix] { return call_user([&] { return store_->list(prefix); }); });
 }
 
 Async<StoredDocument> PooledLeaseStore::read(std::string id) {
-  co_return co_await run_blocking(pool_,
-                                  [this, id] { return guarded([&] { return store_->read(id); }); });
+  co_return co_await run_blocking(
+      pool_, [this, id] { return call_user([&] { return store_->read(id); }); });
 }
 
 Async<StoredDocument> PooledLeaseStore::create(std::string id, std::string text) {
   co_return co_await run_blocking(
-      pool_, [this, id, text] { return guarded([&] { return store_->create(id, text); }); });
+      pool_, [this, id, text] { return call_user([&] { return store_->create(id, text); }); });
 }
 
 Async<StoredDocument> PooledLeaseStore::replace(std::string id, std::string text,
                                                 std::string etag) {
   co_return co_await run_blocking(pool_, [this, id, text, etag] {
-    return guarded([&] { return store_->replace(id, text, etag); });
+    return call_user([&] { return store_->replace(id, text, etag); });
   });
 }
 
 Async<> PooledLeaseStore::remove(std::string id, std::string etag) {
   co_return co_await run_blocking(
-      pool_, [this, id, etag] { return guarded([&] { store_->remove(id, etag); }); });
+      pool_, [this, id, etag] { return call_user([&] { store_->remove(id, etag); }); });
 }
 
 std::shared_ptr<AsyncLeaseStore> async_lease_store(std::shared_ptr<LeaseStore> store) {

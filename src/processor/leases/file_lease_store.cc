@@ -15,6 +15,7 @@
 
 #include <fmt/format.h>
 
+#include "processor/errors.h"
 #include "processor/leases/blocking_lease_store.h"
 
 namespace orrery::processor {
@@ -31,9 +32,6 @@ constexpr std::size_t kNameMax = 255 - 4;
 Error failed(const fs::path& path) {
   return Error(ErrorCode::Unavailable,
                fmt::format("cannot use {}: {}", path.string(), std::strerror(errno)));
-}
-Error not_found(std::string_view id) {
-  return Error(ErrorCode::NotFound, fmt::format("there is no document '{}'", id));
 }
 
 bool is_plain(char letter) {
@@ -157,7 +155,7 @@ Result<StoredDocument> FileLeaseStore::read_now(const std::string& id) const {
   ORRERY_TRY(const auto path, path_of(id));
   std::ifstream file(path, std::ios::binary);
   if (!file) {
-    if (errno == ENOENT) return not_found(id);
+    if (errno == ENOENT) return no_such_lease_document(id);
     return failed(path);
   }
   const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
@@ -210,7 +208,7 @@ Result<StoredDocument> FileLeaseStore::write_now(const std::string& id, const st
   const auto before = read_now(id);
   if (!before && before.error().code() != ErrorCode::NotFound) return before.error();
   if (!etag && before) return Error(ErrorCode::Conflict, fmt::format("the id '{}' is taken", id));
-  if (etag && !before) return not_found(id);
+  if (etag && !before) return no_such_lease_document(id);
   if (etag && before->etag != *etag) {
     return Error(ErrorCode::PreconditionFailed,
                  fmt::format("the document '{}' has another etag", id));

@@ -1,4 +1,5 @@
 #include "processor/leases/lease_manager.h"
+#include "processor/errors.h"
 
 #include <algorithm>
 #include <utility>
@@ -24,11 +25,9 @@ LeaseChange gone(Lease lease) {
   return {LeaseChange::Kind::Gone, std::move(lease), std::move(reason)};
 }
 
-bool has_code(const Error& error, ErrorCode code) { return error.code() == code; }
-
 }  // namespace
 
-/// A lease that this host has, and who waits for a word with the store about it.
+/// A lease that this host has, and the queue of its updates.
 struct LeaseManager::Entry {
   explicit Entry(Runtime& runtime) : turns(runtime) {}
 
@@ -38,7 +37,7 @@ struct LeaseManager::Entry {
   Turns turns;
 };
 
-/// What an update is to bring about.
+/// The changes that an update makes.
 struct LeaseManager::Intent {
   bool renew = false;  ///< write although nothing but the timestamp changes
   std::optional<std::string> position{};
@@ -55,7 +54,7 @@ struct LeaseManager::Intent {
       changes = true;
     }
     if (owner) {
-      // Who does not want it any more has stopped, and it would wait for that host to expire.
+      // A host that does not want it any more has stopped, and would have to expire first.
       lease.owner = lease.wanted_by() == *owner ? *owner : std::string();
       changes = true;
     }
@@ -98,8 +97,8 @@ const Lease* LeaseManager::owned(const std::string& id) const {
 void LeaseManager::forget(const std::string& id) {
   const auto found = entries_.find(id);
   if (found != entries_.end()) found->second->lease.reset();
-  // Whoever waits for its turn shares the entry and finds it empty. While somebody does, a later
-  // acquisition uses the same one, so that all updates of a lease stay in one queue.
+  // Updates that wait for their turn share the entry and find it empty. While there are some, a
+  // later acquisition uses the same one, so that all updates of a lease stay in one queue.
   std::erase_if(entries_, [](const auto& each) {
     return !each.second->lease && each.second.use_count() == 1;
   });

@@ -2,14 +2,12 @@
 
 #include <fmt/format.h>
 
+#include "processor/errors.h"
 #include "processor/leases/blocking_lease_store.h"
 
 namespace orrery::processor {
 namespace {
 
-Error not_found(std::string_view id) {
-  return Error(ErrorCode::NotFound, fmt::format("there is no document '{}'", id));
-}
 Error changed(std::string_view id) {
   return Error(ErrorCode::PreconditionFailed,
                fmt::format("the document '{}' has another etag", id));
@@ -31,7 +29,7 @@ Async<std::vector<StoredDocument>> MemoryLeaseStore::list(std::string prefix) {
 Async<StoredDocument> MemoryLeaseStore::read(std::string id) {
   const std::lock_guard lock(mutex_);
   const auto found = documents_.find(id);
-  if (found == documents_.end()) co_return not_found(id);
+  if (found == documents_.end()) co_return no_such_lease_document(id);
   StoredDocument document = found->second;
   document.store_now = clock_.unix_seconds();
   co_return document;
@@ -59,7 +57,7 @@ Async<StoredDocument> MemoryLeaseStore::replace(std::string id, std::string text
                                                 std::string etag) {
   const std::lock_guard lock(mutex_);
   const auto found = documents_.find(id);
-  if (found == documents_.end()) co_return not_found(id);
+  if (found == documents_.end()) co_return no_such_lease_document(id);
   if (found->second.etag != etag) co_return changed(id);
   co_return write(id, std::move(text));
 }
@@ -67,7 +65,7 @@ Async<StoredDocument> MemoryLeaseStore::replace(std::string id, std::string text
 Async<> MemoryLeaseStore::remove(std::string id, std::string etag) {
   const std::lock_guard lock(mutex_);
   const auto found = documents_.find(id);
-  if (found == documents_.end()) co_return not_found(id);
+  if (found == documents_.end()) co_return no_such_lease_document(id);
   if (!etag.empty() && found->second.etag != etag) co_return changed(id);
   documents_.erase(found);
   co_return Result<>{};

@@ -16,7 +16,7 @@ namespace {
 constexpr std::string_view kAlgorithm = "AEAD_AES_256_CBC_HMAC_SHA256";
 constexpr std::int64_t kPolicyFormatMax = 2;
 
-bool is_system_property(std::string_view name) {
+bool is_system_path(std::string_view name) {
   constexpr std::array<std::string_view, 4> kNames = {"_rid", "_self", "_etag", "_ts"};
   return std::ranges::find(kNames, name) != kNames.end();
 }
@@ -85,7 +85,7 @@ Result<Json> parse_encryption_key(std::string_view body) {
   ORRERY_TRY(check_wrap_metadata(find_member(given, "keyWrapMetadata")));
   Json key = {{"id", std::move(id)}};
   for (const auto& [name, value] : given.items()) {
-    if (!is_system_property(name)) key[name] = value;
+    if (!is_system_path(name)) key[name] = value;
   }
   return key;
 }

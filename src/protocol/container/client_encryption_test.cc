@@ -28,7 +28,7 @@ TEST(EncryptionKeyBody, IsBounded) {
   EXPECT_THAT(parse_encryption_key(large).error().message(), HasSubstr("16384 bytes"));
 }
 
-std::string refusal(const std::string& paths, const std::string& more = "") {
+std::string encryption_refusal(const std::string& paths, const std::string& more = "") {
   const PartitionKeyDefinition key{
       .paths = {{"tenant"}, {"deep", "er"}}, .kind = KeyKind::MultiHash, .version = 2};
   const auto checked =
@@ -44,18 +44,21 @@ std::string included(const std::string& path, const std::string& type = "Determi
 }
 
 TEST(EncryptionPolicy, EncryptsTopLevelProperties) {
-  EXPECT_EQ(refusal(""), "accepted");
-  EXPECT_EQ(refusal(included("/a") + "," + included("/b", "Randomized")), "accepted");
-  EXPECT_EQ(refusal(included("/er")), "accepted");
-  EXPECT_THAT(refusal(included("/a/b")), HasSubstr("'/a/b' must be that of a top level property"));
-  EXPECT_THAT(refusal(included("/a") + "," + included("/a")), HasSubstr("'/a' is there twice"));
+  EXPECT_EQ(encryption_refusal(""), "accepted");
+  EXPECT_EQ(encryption_refusal(included("/a") + "," + included("/b", "Randomized")), "accepted");
+  EXPECT_EQ(encryption_refusal(included("/er")), "accepted");
+  EXPECT_THAT(encryption_refusal(included("/a/b")),
+              HasSubstr("'/a/b' must be that of a top level property"));
+  EXPECT_THAT(encryption_refusal(included("/a") + "," + included("/a")),
+              HasSubstr("'/a' is there twice"));
 }
 
 TEST(EncryptionPolicy, NeedsFormat2ForWhatLocatesADocument) {
   for (const char* path : {"/id", "/tenant", "/deep"}) {
-    EXPECT_THAT(refusal(included(path)), HasSubstr("policyFormatVersion 1")) << path;
-    EXPECT_EQ(refusal(included(path), R"(,"policyFormatVersion":2)"), "accepted") << path;
-    EXPECT_THAT(refusal(included(path, "Randomized"), R"(,"policyFormatVersion":2)"),
+    EXPECT_THAT(encryption_refusal(included(path)), HasSubstr("policyFormatVersion 1")) << path;
+    EXPECT_EQ(encryption_refusal(included(path), R"(,"policyFormatVersion":2)"), "accepted")
+        << path;
+    EXPECT_THAT(encryption_refusal(included(path, "Randomized"), R"(,"policyFormatVersion":2)"),
                 HasSubstr("must be Deterministic"))
         << path;
   }

@@ -9,8 +9,8 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-constexpr const char* kOld = "2017-11-15";
-constexpr const char* kNew = "2020-07-15";
+constexpr const char* kOldVersion = "2017-11-15";
+constexpr const char* kNewVersion = "2020-07-15";
 
 /// A body with the id "c" and the given members.
 Json body(std::string_view members = "") {
@@ -19,23 +19,23 @@ Json body(std::string_view members = "") {
   return Json::parse(text + "}");
 }
 
-ContainerDefinition create(const Json& json, std::string_view api_version = kNew) {
+ContainerDefinition create(const Json& json, std::string_view api_version = kNewVersion) {
   auto result = ContainerDefinition::create(json, api_version);
   EXPECT_TRUE(result.has_value()) << json << ": " << result.error().message();
   return result ? *std::move(result) : ContainerDefinition();
 }
 
-std::string refusal_of(const Json& json, std::string_view api_version = kNew) {
+std::string refusal_of(const Json& json, std::string_view api_version = kNewVersion) {
   const auto result = ContainerDefinition::create(json, api_version);
   if (result) return "accepted";
   EXPECT_EQ(result.error().code(), ErrorCode::BadRequest);
   return result.error().message();
 }
 
-std::string refusal(std::string_view members) { return refusal_of(body(members)); }
+std::string definition_refusal(std::string_view members) { return refusal_of(body(members)); }
 
 std::string replace_refusal(const ContainerDefinition& definition, const Json& json,
-                            std::string_view api_version = kNew) {
+                            std::string_view api_version = kNewVersion) {
   const auto result = definition.replace(json, api_version);
   if (result) return "accepted";
   EXPECT_EQ(result.error().code(), ErrorCode::BadRequest);
@@ -46,7 +46,7 @@ TEST(ContainerDefinitionTest, ACreatedContainerIsShownWithItsDefaults) {
   const auto definition =
       create(body(R"("partitionKey":{"paths":["/pk"],"kind":"Hash","version":2})"));
   EXPECT_EQ(
-      definition.to_wire(kNew).dump(),
+      definition.to_wire(kNewVersion).dump(),
       R"({"id":"c","indexingPolicy":{"indexingMode":"consistent","automatic":true,)"
       R"("includedPaths":[{"path":"/*"}],"excludedPaths":[{"path":"/\"_etag\"/?"}]},)"
       R"("partitionKey":{"paths":["/pk"],"kind":"Hash","version":2},)"
@@ -66,11 +66,11 @@ TEST(ContainerDefinitionTest, MembersHaveTheirOrderAndUnknownOnesFollow) {
           "_sprocs":"sprocs/","_triggers":"t","_udfs":"u","_conflicts":"c","statistics":[],"id":"c",
           "other":2})"));
   std::vector<std::string> names;
-  for (const auto& [name, value] : definition.to_wire(kNew).items()) names.push_back(name);
+  for (const auto& [name, value] : definition.to_wire(kNewVersion).items()) names.push_back(name);
   EXPECT_THAT(names, ElementsAre("id", "indexingPolicy", "partitionKey", "defaultTtl",
                                  "uniqueKeyPolicy", "conflictResolutionPolicy", "geospatialConfig",
                                  "computedProperties", "mine", "other"));
-  EXPECT_EQ(definition.to_wire(kNew)["mine"].dump(), R"({"z":1,"a":null})");
+  EXPECT_EQ(definition.to_wire(kNewVersion)["mine"].dump(), R"({"z":1,"a":null})");
 }
 
 TEST(ContainerDefinitionTest, StoredFormsAreReadBack) {
@@ -81,7 +81,7 @@ TEST(ContainerDefinitionTest, StoredFormsAreReadBack) {
        R"("indexingPolicy":{"indexingMode":"Lazy","excludedPaths":[{"path":"/a/?"}]})"}) {
     const auto definition = create(body(members));
     const auto copy = ContainerDefinition::from_stored(Json::parse(definition.to_stored().dump()));
-    for (const char* version : {kOld, kNew, "2018-12-31", ""}) {
+    for (const char* version : {kOldVersion, kNewVersion, "2018-12-31", ""}) {
       EXPECT_EQ(copy.to_wire(version).dump(), definition.to_wire(version).dump());
     }
     EXPECT_EQ(copy.partition_key(), definition.partition_key());
@@ -95,7 +95,7 @@ TEST(ContainerDefinitionTest, StoredFormsAreReadBack) {
 
 TEST(ContainerPartitionKeyTest, TheKindIsFilledInAndTheVersionIsNot) {
   const auto definition = create(body(R"("partitionKey":{"paths":["/a/\"b c\""]})"));
-  EXPECT_EQ(definition.to_wire(kNew)["partitionKey"].dump(),
+  EXPECT_EQ(definition.to_wire(kNewVersion)["partitionKey"].dump(),
             R"({"paths":["/a/\"b c\""],"kind":"Hash"})");
   EXPECT_EQ(definition.partition_key().version, 1);
   EXPECT_THAT(definition.partition_key().paths, ElementsAre(ElementsAre("a", "b c")));
@@ -105,9 +105,10 @@ TEST(ContainerPartitionKeyTest, WhatTheClientSentIsEchoed) {
   for (const char* key :
        {R"({"paths":["/id"],"kind":"Hash"})", R"({"kind":"hash","paths":["/id"]})",
         R"({"paths":["/id"],"kind":"Hash","version":1})"}) {
-    EXPECT_EQ(
-        create(body(R"("partitionKey":)" + std::string(key))).to_wire(kOld)["partitionKey"].dump(),
-        key);
+    EXPECT_EQ(create(body(R"("partitionKey":)" + std::string(key)))
+                  .to_wire(kOldVersion)["partitionKey"]
+                  .dump(),
+              key);
   }
 }
 
@@ -117,27 +118,32 @@ TEST(ContainerPartitionKeyTest, MultiHashNeedsItsVersions) {
   EXPECT_EQ(create(body(key)).partition_key().kind, KeyKind::MultiHash);
   EXPECT_THAT(refusal_of(body(key), "2018-12-31"), HasSubstr("2020-07-15"));
   EXPECT_EQ(refusal_of(body(key), ""), "accepted");
-  EXPECT_THAT(refusal(R"("partitionKey":{"paths":["/a","/b"],"kind":"MultiHash","version":1})"),
-              HasSubstr("version"));
-  EXPECT_THAT(refusal(R"("partitionKey":{"paths":["/a","/b"],"kind":"MultiHash"})"),
+  EXPECT_THAT(
+      definition_refusal(R"("partitionKey":{"paths":["/a","/b"],"kind":"MultiHash","version":1})"),
+      HasSubstr("version"));
+  EXPECT_THAT(definition_refusal(R"("partitionKey":{"paths":["/a","/b"],"kind":"MultiHash"})"),
               HasSubstr("version"));
 }
 
 TEST(ContainerPartitionKeyTest, BadDefinitionsAreRefused) {
-  EXPECT_THAT(refusal(R"("partitionKey":"/pk")"), HasSubstr("object"));
-  EXPECT_THAT(refusal(R"("partitionKey":{})"), HasSubstr("paths"));
-  EXPECT_THAT(refusal(R"("partitionKey":{"paths":"/id"})"), HasSubstr("array"));
-  EXPECT_THAT(refusal(R"("partitionKey":{"paths":[]})"), HasSubstr("at least one"));
-  EXPECT_THAT(refusal(R"("partitionKey":{"paths":["/a","/b"]})"),
+  EXPECT_THAT(definition_refusal(R"("partitionKey":"/pk")"), HasSubstr("object"));
+  EXPECT_THAT(definition_refusal(R"("partitionKey":{})"), HasSubstr("paths"));
+  EXPECT_THAT(definition_refusal(R"("partitionKey":{"paths":"/id"})"), HasSubstr("array"));
+  EXPECT_THAT(definition_refusal(R"("partitionKey":{"paths":[]})"), HasSubstr("at least one"));
+  EXPECT_THAT(definition_refusal(R"("partitionKey":{"paths":["/a","/b"]})"),
               HasSubstr("Too many partition key paths"));
   EXPECT_THAT(
-      refusal(R"("partitionKey":{"paths":["/a","/b","/c","/d"],"kind":"MultiHash","version":2})"),
+      definition_refusal(
+          R"("partitionKey":{"paths":["/a","/b","/c","/d"],"kind":"MultiHash","version":2})"),
       HasSubstr("Too many partition key paths"));
-  EXPECT_THAT(refusal(R"("partitionKey":{"paths":["/a"],"kind":"Range"})"), HasSubstr("kind"));
-  EXPECT_THAT(refusal(R"("partitionKey":{"paths":["/a"],"version":3})"), HasSubstr("version"));
-  EXPECT_THAT(refusal(R"("partitionKey":{"paths":["/a","/a"],"kind":"MultiHash","version":2})"),
-              HasSubstr("twice"));
-  EXPECT_THAT(refusal(R"("partitionKey":{"paths":["/a"],"systemKey":true})"),
+  EXPECT_THAT(definition_refusal(R"("partitionKey":{"paths":["/a"],"kind":"Range"})"),
+              HasSubstr("kind"));
+  EXPECT_THAT(definition_refusal(R"("partitionKey":{"paths":["/a"],"version":3})"),
+              HasSubstr("version"));
+  EXPECT_THAT(
+      definition_refusal(R"("partitionKey":{"paths":["/a","/a"],"kind":"MultiHash","version":2})"),
+      HasSubstr("twice"));
+  EXPECT_THAT(definition_refusal(R"("partitionKey":{"paths":["/a"],"systemKey":true})"),
               HasSubstr("systemKey"));
 }
 
@@ -150,16 +156,17 @@ TEST(ContainerPartitionKeyTest, BadPathsAreRefusedInTheWordsThatClientsExpect) {
                   "trailing slash or wildcard character"))
         << path;
   }
-  EXPECT_THAT(refusal(R"("partitionKey":{"paths":["id","/b"],"kind":"MultiHash","version":2})"),
-              HasSubstr("The partition key component definition path 'id' could not be accepted"));
-  EXPECT_EQ(refusal(R"("partitionKey":{"paths":["/\"id ds\"/'*'/größe"]})"), "accepted");
+  EXPECT_THAT(
+      definition_refusal(R"("partitionKey":{"paths":["id","/b"],"kind":"MultiHash","version":2})"),
+      HasSubstr("The partition key component definition path 'id' could not be accepted"));
+  EXPECT_EQ(definition_refusal(R"("partitionKey":{"paths":["/\"id ds\"/'*'/größe"]})"), "accepted");
 }
 
 TEST(ContainerPartitionKeyTest, WithoutAKeyItIsTheSystemKey) {
-  const auto definition = create(body(), kOld);
+  const auto definition = create(body(), kOldVersion);
   EXPECT_TRUE(definition.partition_key().system_key);
   EXPECT_TRUE(definition.partition_key().paths.empty());
-  EXPECT_FALSE(definition.to_wire(kOld).contains("partitionKey"));
+  EXPECT_FALSE(definition.to_wire(kOldVersion).contains("partitionKey"));
   EXPECT_FALSE(definition.to_wire("2018-12-30").contains("partitionKey"));
   const char* shown = R"({"paths":["/_partitionKey"],"kind":"Hash","systemKey":true})";
   EXPECT_EQ(definition.to_wire("2018-12-31")["partitionKey"].dump(), shown);
@@ -174,23 +181,28 @@ TEST(ContainerPartitionKeyTest, WithoutAKeyItIsTheSystemKey) {
 TEST(ContainerDefinitionTest, DefaultTtlIsMinusOneOrPositive) {
   EXPECT_EQ(create(body(R"("defaultTtl":-1)")).default_ttl(), -1);
   EXPECT_EQ(create(body(R"("defaultTtl":2147483647)")).default_ttl(), 2147483647);
-  EXPECT_EQ(create(body(R"("defaultTtl":5.0)")).to_wire(kNew)["defaultTtl"].dump(), "5");
+  EXPECT_EQ(create(body(R"("defaultTtl":5.0)")).to_wire(kNewVersion)["defaultTtl"].dump(), "5");
   for (const char* ttl : {"0", "null", "-2", "-10", "2147483648", "1.5", "\"5\"", "true", "1e30"}) {
-    EXPECT_THAT(refusal(R"("defaultTtl":)" + std::string(ttl)), HasSubstr("defaultTtl")) << ttl;
+    EXPECT_THAT(definition_refusal(R"("defaultTtl":)" + std::string(ttl)), HasSubstr("defaultTtl"))
+        << ttl;
   }
-  EXPECT_THAT(refusal(R"("defaultTtl":5,"indexingPolicy":{"indexingMode":"none"})"),
+  EXPECT_THAT(definition_refusal(R"("defaultTtl":5,"indexingPolicy":{"indexingMode":"none"})"),
               HasSubstr("none"));
 }
 
 TEST(ContainerDefinitionTest, TtlPropertyPathNeedsDefaultTtl) {
-  EXPECT_THAT(refusal(R"("ttlPropertyPath":"/created")"), HasSubstr("needs defaultTtl"));
-  EXPECT_THAT(refusal(R"("ttlPropertyPath":"created","defaultTtl":5)"), HasSubstr("path"));
-  EXPECT_EQ(refusal(R"("ttlPropertyPath":"/created","defaultTtl":5)"), "accepted");
+  EXPECT_THAT(definition_refusal(R"("ttlPropertyPath":"/created")"), HasSubstr("needs defaultTtl"));
+  EXPECT_THAT(definition_refusal(R"("ttlPropertyPath":"created","defaultTtl":5)"),
+              HasSubstr("path"));
+  EXPECT_EQ(definition_refusal(R"("ttlPropertyPath":"/created","defaultTtl":5)"), "accepted");
 }
 
 TEST(ContainerDefinitionTest, AnalyticalStorageTtlIsEchoed) {
-  EXPECT_EQ(create(body(R"("analyticalStorageTtl":-1)")).to_wire(kNew)["analyticalStorageTtl"], -1);
-  EXPECT_THAT(refusal(R"("analyticalStorageTtl":"x")"), HasSubstr("analyticalStorageTtl"));
+  EXPECT_EQ(
+      create(body(R"("analyticalStorageTtl":-1)")).to_wire(kNewVersion)["analyticalStorageTtl"],
+      -1);
+  EXPECT_THAT(definition_refusal(R"("analyticalStorageTtl":"x")"),
+              HasSubstr("analyticalStorageTtl"));
 }
 
 TEST(ContainerDefinitionTest, UniqueKeysAreReadAndBounded) {
@@ -199,7 +211,7 @@ TEST(ContainerDefinitionTest, UniqueKeysAreReadAndBounded) {
   EXPECT_THAT(definition.unique_keys(),
               ElementsAre(ElementsAre(ElementsAre("name"), ElementsAre("address", "zip")),
                           ElementsAre(ElementsAre("x"))));
-  EXPECT_FALSE(create(body()).to_wire(kNew).contains("uniqueKeyPolicy"));
+  EXPECT_FALSE(create(body()).to_wire(kNewVersion).contains("uniqueKeyPolicy"));
 
   Json many = body(R"("uniqueKeyPolicy":{"uniqueKeys":[]})");
   for (int i = 0; i < 10; ++i) {
@@ -215,42 +227,50 @@ TEST(ContainerDefinitionTest, UniqueKeysAreReadAndBounded) {
     wide["uniqueKeyPolicy"]["uniqueKeys"][0]["paths"].push_back("/p" + std::to_string(i));
   }
   EXPECT_THAT(refusal_of(wide), HasSubstr("1 to 16"));
-  EXPECT_THAT(refusal(R"("uniqueKeyPolicy":{"uniqueKeys":[{"paths":["/a/[]/b"]}]})"),
+  EXPECT_THAT(definition_refusal(R"("uniqueKeyPolicy":{"uniqueKeys":[{"paths":["/a/[]/b"]}]})"),
               HasSubstr("wildcard"));
-  EXPECT_THAT(refusal(R"("uniqueKeyPolicy":[])"), HasSubstr("uniqueKeyPolicy"));
+  EXPECT_THAT(definition_refusal(R"("uniqueKeyPolicy":[])"), HasSubstr("uniqueKeyPolicy"));
 }
 
 TEST(ContainerDefinitionTest, ConflictResolutionIsCompleted) {
   const auto custom = create(body(
       R"("conflictResolutionPolicy":{"mode":"custom","conflictResolutionProcedure":"dbs/d"})"));
   EXPECT_EQ(
-      custom.to_wire(kNew)["conflictResolutionPolicy"].dump(),
+      custom.to_wire(kNewVersion)["conflictResolutionPolicy"].dump(),
       R"({"mode":"custom","conflictResolutionPath":"","conflictResolutionProcedure":"dbs/d"})");
   const auto last = create(body(R"("conflictResolutionPolicy":{"conflictResolutionPath":"/n"})"));
-  EXPECT_EQ(last.to_wire(kNew)["conflictResolutionPolicy"]["conflictResolutionPath"], "/n");
-  EXPECT_THAT(refusal(R"("conflictResolutionPolicy":{"mode":"FirstWins"})"), HasSubstr("mode"));
-  EXPECT_THAT(refusal(R"("conflictResolutionPolicy":{"conflictResolutionPath":1})"),
+  EXPECT_EQ(last.to_wire(kNewVersion)["conflictResolutionPolicy"]["conflictResolutionPath"], "/n");
+  EXPECT_THAT(definition_refusal(R"("conflictResolutionPolicy":{"mode":"FirstWins"})"),
+              HasSubstr("mode"));
+  EXPECT_THAT(definition_refusal(R"("conflictResolutionPolicy":{"conflictResolutionPath":1})"),
               HasSubstr("string"));
 }
 
 TEST(ContainerDefinitionTest, OtherPoliciesAreChecked) {
-  EXPECT_EQ(refusal(R"("geospatialConfig":{"type":"Geometry"})"), "accepted");
-  EXPECT_THAT(refusal(R"("geospatialConfig":{"type":"Flat"})"), HasSubstr("geospatialConfig"));
-  EXPECT_EQ(refusal(R"("changeFeedPolicy":{"retentionDuration":10,"previousImage":"all"})"),
-            "accepted");
-  EXPECT_THAT(refusal(R"("changeFeedPolicy":{"retentionDuration":-1})"), HasSubstr("minutes"));
-  EXPECT_THAT(refusal(R"("changeFeedPolicy":{"retentionDuration":1.5})"), HasSubstr("minutes"));
-  EXPECT_THAT(refusal(R"("changeFeedPolicy":{"previousImage":"some"})"),
+  EXPECT_EQ(definition_refusal(R"("geospatialConfig":{"type":"Geometry"})"), "accepted");
+  EXPECT_THAT(definition_refusal(R"("geospatialConfig":{"type":"Flat"})"),
+              HasSubstr("geospatialConfig"));
+  EXPECT_EQ(
+      definition_refusal(R"("changeFeedPolicy":{"retentionDuration":10,"previousImage":"all"})"),
+      "accepted");
+  EXPECT_THAT(definition_refusal(R"("changeFeedPolicy":{"retentionDuration":-1})"),
+              HasSubstr("minutes"));
+  EXPECT_THAT(definition_refusal(R"("changeFeedPolicy":{"retentionDuration":1.5})"),
+              HasSubstr("minutes"));
+  EXPECT_THAT(definition_refusal(R"("changeFeedPolicy":{"previousImage":"some"})"),
               HasSubstr("previousImage"));
-  EXPECT_THAT(refusal(R"("changeFeedPolicy":{"tombstoneDuration":-2})"), HasSubstr("tombstone"));
-  EXPECT_EQ(refusal(R"("computedProperties":{})"),
+  EXPECT_THAT(definition_refusal(R"("changeFeedPolicy":{"tombstoneDuration":-2})"),
+              HasSubstr("tombstone"));
+  EXPECT_EQ(definition_refusal(R"("computedProperties":{})"),
             "One of the specified inputs is invalid: computedProperties must be an array.");
-  EXPECT_THAT(refusal(R"("computedProperties":[{"name":"a"}])"), HasSubstr("'query'"));
-  EXPECT_THAT(refusal(R"("computedProperties":[{"name":"id","query":"q"}])"), HasSubstr("'id'"));
-  EXPECT_THAT(
-      refusal(R"("computedProperties":[{"name":"a","query":"q"},{"name":"a","query":"r"}])"),
-      HasSubstr("twice"));
-  EXPECT_THAT(refusal(R"("clientEncryptionPolicy":1)"), HasSubstr("clientEncryptionPolicy"));
+  EXPECT_THAT(definition_refusal(R"("computedProperties":[{"name":"a"}])"), HasSubstr("'query'"));
+  EXPECT_THAT(definition_refusal(R"("computedProperties":[{"name":"id","query":"q"}])"),
+              HasSubstr("'id'"));
+  EXPECT_THAT(definition_refusal(
+                  R"("computedProperties":[{"name":"a","query":"q"},{"name":"a","query":"r"}])"),
+              HasSubstr("twice"));
+  EXPECT_THAT(definition_refusal(R"("clientEncryptionPolicy":1)"),
+              HasSubstr("clientEncryptionPolicy"));
 }
 
 TEST(ContainerDefinitionTest, AnEncryptionPolicyOfAnOlderStoreIsReadAsItIs) {
@@ -300,12 +320,13 @@ TEST(ContainerDefinitionTest, TheChangeFeedPolicyIsStoredShownAndReplaced) {
   EXPECT_EQ(other.value().change_feed_policy(), (ChangeFeedPolicy{5, 0, {}}));
 }
 
-constexpr const char* kVectors =
+constexpr const char* kVectorMembers =
     R"("vectorEmbeddingPolicy":{"vectorEmbeddings":[{"path":"/v","dataType":"float32",
        "dimensions":256,"distanceFunction":"cosine"}]})";
 
 std::string vector_refusal(const std::string& index) {
-  return refusal(std::string(kVectors) + R"(,"indexingPolicy":{"vectorIndexes":[)" + index + "]}");
+  return definition_refusal(std::string(kVectorMembers) +
+                            R"(,"indexingPolicy":{"vectorIndexes":[)" + index + "]}");
 }
 
 TEST(ContainerSearchTest, VectorIndexesMustMatchTheEmbeddings) {
@@ -313,8 +334,9 @@ TEST(ContainerSearchTest, VectorIndexesMustMatchTheEmbeddings) {
   EXPECT_EQ(vector_refusal(R"({"path":"/v","type":"diskANN","quantizationByteSize":256,
                                "indexingSearchListSize":100,"vectorIndexShardKey":["/c"]})"),
             "accepted");
-  EXPECT_THAT(refusal(R"("indexingPolicy":{"vectorIndexes":[{"path":"/v","type":"flat"}]})"),
-              HasSubstr("The Vector Indexing Policy's path::/v not matching in Embedding's path."));
+  EXPECT_THAT(
+      definition_refusal(R"("indexingPolicy":{"vectorIndexes":[{"path":"/v","type":"flat"}]})"),
+      HasSubstr("The Vector Indexing Policy's path::/v not matching in Embedding's path."));
   EXPECT_THAT(vector_refusal(R"({"path":"/w","type":"flat"})"),
               HasSubstr("w not matching in Embedding's path"));
   EXPECT_THAT(vector_refusal(R"({"path":"/v","type":"notFlat"})"),
@@ -356,7 +378,7 @@ TEST(ContainerSearchTest, NumbersOfVectorIndexesAreTakenAsFarAsTheServiceDocumen
 
 TEST(ContainerSearchTest, EmbeddingsAreChecked) {
   const auto embedding_refusal = [](const char* member, const Json& value) {
-    Json json = body(kVectors);
+    Json json = body(kVectorMembers);
     json["vectorEmbeddingPolicy"]["vectorEmbeddings"][0][member] = value;
     return refusal_of(json);
   };
@@ -372,26 +394,29 @@ TEST(ContainerSearchTest, EmbeddingsAreChecked) {
       embedding_refusal("distanceFunction", "handMeasured"),
       HasSubstr("The Vector Embedding Policy has an invalid DistanceFunction:handMeasured"));
   EXPECT_THAT(embedding_refusal("path", "v"), HasSubstr("invalid Path"));
-  EXPECT_THAT(refusal(R"("vectorEmbeddingPolicy":{})"), HasSubstr("vectorEmbeddings"));
+  EXPECT_THAT(definition_refusal(R"("vectorEmbeddingPolicy":{})"), HasSubstr("vectorEmbeddings"));
 }
 
 TEST(ContainerSearchTest, FullTextPoliciesAreChecked) {
-  EXPECT_EQ(refusal(R"("fullTextPolicy":{"defaultLanguage":"en-US","fullTextPaths":[{"path":"/a"}]},
+  EXPECT_EQ(definition_refusal(
+                R"("fullTextPolicy":{"defaultLanguage":"en-US","fullTextPaths":[{"path":"/a"}]},
                        "indexingPolicy":{"fullTextIndexes":[{"path":"/a"}]})"),
             "accepted");
-  EXPECT_EQ(refusal(R"("fullTextPolicy":{"defaultLanguage":"en-US"})"), "accepted");
-  EXPECT_EQ(refusal(R"("fullTextPolicy":{"defaultLanguage":"1033","fullTextPaths":[{"path":"/a",
+  EXPECT_EQ(definition_refusal(R"("fullTextPolicy":{"defaultLanguage":"en-US"})"), "accepted");
+  EXPECT_EQ(definition_refusal(
+                R"("fullTextPolicy":{"defaultLanguage":"1033","fullTextPaths":[{"path":"/a",
                        "language":"1033"}]})"),
             "accepted");
-  EXPECT_THAT(refusal(R"("fullTextPolicy":{"fullTextPaths":[{"path":"abstract"}]})"),
+  EXPECT_THAT(definition_refusal(R"("fullTextPolicy":{"fullTextPaths":[{"path":"abstract"}]})"),
               HasSubstr("The Full Text Policy contains an invalid Path: abstract"));
-  EXPECT_THAT(refusal(R"("fullTextPolicy":{"defaultLanguage":"spa-SPA"})"),
+  EXPECT_THAT(definition_refusal(R"("fullTextPolicy":{"defaultLanguage":"spa-SPA"})"),
               HasSubstr("The Full Text Policy contains an unsupported language spa-SPA. Supported "
                         "languages are:"));
-  EXPECT_THAT(refusal(R"("indexingPolicy":{"fullTextIndexes":[{"path":"abstract"}]})"),
+  EXPECT_THAT(definition_refusal(R"("indexingPolicy":{"fullTextIndexes":[{"path":"abstract"}]})"),
               HasSubstr("Full-text index specification at index (0) contains invalid path"));
-  EXPECT_THAT(refusal(R"("indexingPolicy":{"fullTextIndexes":[{"not_path":"abstract"}]})"),
-              HasSubstr("Missing path in full-text index specification at index (0)"));
+  EXPECT_THAT(
+      definition_refusal(R"("indexingPolicy":{"fullTextIndexes":[{"not_path":"abstract"}]})"),
+      HasSubstr("Missing path in full-text index specification at index (0)"));
 }
 
 // ── Replace ──────────────────────────────────────────────────────────────────────────────────────
@@ -406,8 +431,8 @@ TEST(ContainerReplaceTest, WhatAClientWasShownIsAcceptedInEveryVersion) {
        R"("conflictResolutionPolicy":{"mode":"Custom"},"defaultTtl":3)",
        R"("indexingPolicy":{"includedPaths":[{"path":"/","indexes":[{"kind":"Hash","dataType":"Number"}]}]})"}) {
     const auto definition = create(body(members));
-    for (const char* shown_to : {kOld, "2018-12-31", kNew}) {
-      for (const char* sent_by : {kOld, "2018-12-31", kNew}) {
+    for (const char* shown_to : {kOldVersion, "2018-12-31", kNewVersion}) {
+      for (const char* sent_by : {kOldVersion, "2018-12-31", kNewVersion}) {
         const auto replaced = definition.replace(definition.to_wire(shown_to), sent_by);
         ASSERT_TRUE(replaced.has_value()) << members << ": " << replaced.error().message();
         EXPECT_EQ(replaced->partition_key(), definition.partition_key());
@@ -422,17 +447,17 @@ TEST(ContainerReplaceTest, TheWholeResourceIsReplaced) {
   const auto definition = create(
       body(R"("defaultTtl":5,"ttlPropertyPath":"/t","mine":1,"geospatialConfig":{"type":"Geometry"},
                      "indexingPolicy":{"indexingMode":"lazy"},"partitionKey":{"paths":["/a"]})"));
-  const auto replaced = definition.replace(body(R"("other":2)"), kNew);
+  const auto replaced = definition.replace(body(R"("other":2)"), kNewVersion);
   ASSERT_TRUE(replaced.has_value());
   EXPECT_EQ(replaced->default_ttl(), std::nullopt);
   EXPECT_FALSE(replaced->lazily_indexed());
-  const Json wire = replaced->to_wire(kNew);
+  const Json wire = replaced->to_wire(kNewVersion);
   EXPECT_FALSE(wire.contains("mine"));
   EXPECT_FALSE(wire.contains("defaultTtl"));
   EXPECT_FALSE(wire.contains("ttlPropertyPath"));
   EXPECT_EQ(wire["other"], 2);
   EXPECT_EQ(wire["geospatialConfig"]["type"], "Geography");
-  EXPECT_EQ(wire["partitionKey"], definition.to_wire(kNew)["partitionKey"]);
+  EXPECT_EQ(wire["partitionKey"], definition.to_wire(kNewVersion)["partitionKey"]);
 }
 
 TEST(ContainerReplaceTest, IdAndPartitionKeyCannotChange) {
@@ -469,7 +494,7 @@ TEST(ContainerReplaceTest, TheSystemKeyMayBeSentBackInAnyForm) {
 TEST(ContainerReplaceTest, UniqueKeysAndConflictResolutionCannotChange) {
   const auto definition = create(body(R"("uniqueKeyPolicy":{"uniqueKeys":[{"paths":["/a"]}]})"));
   EXPECT_EQ(replace_refusal(definition, body()), "accepted");
-  EXPECT_THAT(definition.replace(body(), kNew)->unique_keys(), testing::SizeIs(1));
+  EXPECT_THAT(definition.replace(body(), kNewVersion)->unique_keys(), testing::SizeIs(1));
   EXPECT_THAT(
       replace_refusal(definition, body(R"("uniqueKeyPolicy":{"uniqueKeys":[{"paths":["/b"]}]})")),
       HasSubstr("uniqueKeyPolicy"));
@@ -485,7 +510,7 @@ TEST(ContainerReplaceTest, UniqueKeysAndConflictResolutionCannotChange) {
 }
 
 TEST(ContainerReplaceTest, VectorIndexesMayBeAddedAndRemovedButNotChanged) {
-  const std::string vectors = kVectors;
+  const std::string vectors = kVectorMembers;
   const auto with_index = [&](const std::string& index) {
     return body(vectors + R"(,"indexingPolicy":{"vectorIndexes":[)" + index + "]}");
   };
@@ -504,10 +529,10 @@ TEST(ContainerReplaceTest, VectorIndexesMayBeAddedAndRemovedButNotChanged) {
 }
 
 TEST(ContainerReplaceTest, OldShapesAreNotForgottenWhenANewClientLooks) {
-  const auto definition = create(body(), kOld);
-  const auto replaced = definition.replace(definition.to_wire(kOld), kOld);
+  const auto definition = create(body(), kOldVersion);
+  const auto replaced = definition.replace(definition.to_wire(kOldVersion), kOldVersion);
   ASSERT_TRUE(replaced.has_value());
-  EXPECT_EQ(replaced->to_wire(kNew).dump(), definition.to_wire(kNew).dump());
+  EXPECT_EQ(replaced->to_wire(kNewVersion).dump(), definition.to_wire(kNewVersion).dump());
 }
 
 constexpr std::string_view kBox = R"(,"boundingBox":{"xmin":0,"ymin":0,"xmax":10,"ymax":10})";
@@ -518,11 +543,11 @@ std::string spatial_members(std::string_view box, std::string_view type) {
 }
 
 TEST(ContainerDefinitionTest, ASpatialIndexHasABoundingBoxInAPlaneOnly) {
-  EXPECT_EQ(refusal(spatial_members("", "Geography")), "accepted");
-  EXPECT_EQ(refusal(spatial_members(kBox, "Geometry")), "accepted");
-  EXPECT_THAT(refusal(spatial_members("", "Geometry")),
+  EXPECT_EQ(definition_refusal(spatial_members("", "Geography")), "accepted");
+  EXPECT_EQ(definition_refusal(spatial_members(kBox, "Geometry")), "accepted");
+  EXPECT_THAT(definition_refusal(spatial_members("", "Geometry")),
               HasSubstr("'/at/*' needs a boundingBox, since geospatialConfig.type is 'Geometry'"));
-  EXPECT_THAT(refusal(spatial_members(kBox, "Geography")),
+  EXPECT_THAT(definition_refusal(spatial_members(kBox, "Geography")),
               HasSubstr("must not have a boundingBox, since geospatialConfig.type is 'Geography'"));
 }
 

@@ -144,6 +144,4 @@ std::string lower_case(std::string_view text) {
   return result;
 }
 
-Error bad_request(std::string message) { return Error(ErrorCode::BadRequest, std::move(message)); }
-
 }  // namespace orrery

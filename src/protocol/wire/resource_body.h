@@ -41,7 +41,4 @@ bool is_one_of(const Json& value, std::initializer_list<std::string_view> words)
 
 std::string lower_case(std::string_view text);
 
-/// A BadRequest.
-Error bad_request(std::string message);
-
 }  // namespace orrery

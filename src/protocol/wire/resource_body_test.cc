@@ -10,7 +10,7 @@ namespace {
 
 using testing::HasSubstr;
 
-std::string refusal(std::string_view body) {
+std::string body_refusal(std::string_view body) {
   const auto result = parse_resource_body(body);
   if (result) return "accepted";
   EXPECT_EQ(result.error().code(), ErrorCode::BadRequest);
@@ -29,13 +29,13 @@ TEST(ResourceBodyTest, MembersKeepTheirOrder) {
 }
 
 TEST(ResourceBodyTest, BrokenBodiesAreRefusedWithAReason) {
-  EXPECT_THAT(refusal(""), HasSubstr("not valid JSON"));
-  EXPECT_THAT(refusal(R"({"a":)"), HasSubstr("not valid JSON"));
-  EXPECT_THAT(refusal(R"({"a":1} x)"), HasSubstr("not valid JSON"));
-  EXPECT_THAT(refusal("{\"a\":\"\xFF\"}"), HasSubstr("not valid JSON"));
-  EXPECT_THAT(refusal("[1]"), HasSubstr("not a JSON object"));
-  EXPECT_THAT(refusal("null"), HasSubstr("not a JSON object"));
-  EXPECT_THAT(refusal("\xEF\xBB\xBF{}"), HasSubstr("byte order mark"));
+  EXPECT_THAT(body_refusal(""), HasSubstr("not valid JSON"));
+  EXPECT_THAT(body_refusal(R"({"a":)"), HasSubstr("not valid JSON"));
+  EXPECT_THAT(body_refusal(R"({"a":1} x)"), HasSubstr("not valid JSON"));
+  EXPECT_THAT(body_refusal("{\"a\":\"\xFF\"}"), HasSubstr("not valid JSON"));
+  EXPECT_THAT(body_refusal("[1]"), HasSubstr("not a JSON object"));
+  EXPECT_THAT(body_refusal("null"), HasSubstr("not a JSON object"));
+  EXPECT_THAT(body_refusal("\xEF\xBB\xBF{}"), HasSubstr("byte order mark"));
 }
 
 TEST(ResourceBodyTest, NestingOf128IsTheMost) {
@@ -43,16 +43,16 @@ TEST(ResourceBodyTest, NestingOf128IsTheMost) {
     return R"({"a":)" + std::string(static_cast<std::size_t>(levels - 1), '[') +
            std::string(static_cast<std::size_t>(levels - 1), ']') + "}";
   };
-  EXPECT_EQ(refusal(nested(128)), "accepted");
-  EXPECT_THAT(refusal(nested(129)), HasSubstr("deeper than 128"));
-  EXPECT_THAT(refusal(nested(100'000)), HasSubstr("deeper than 128"));
+  EXPECT_EQ(body_refusal(nested(128)), "accepted");
+  EXPECT_THAT(body_refusal(nested(129)), HasSubstr("deeper than 128"));
+  EXPECT_THAT(body_refusal(nested(100'000)), HasSubstr("deeper than 128"));
 }
 
 TEST(ResourceBodyTest, ManyMembersAreRefusedBeforeTheyCostMuch) {
   std::string body = "{";
   for (int i = 0; i < 200'000; ++i) body += "\"" + std::to_string(i) + "\":0,";
   body += "\"end\":0}";
-  EXPECT_THAT(refusal(body), HasSubstr("1000 in one object"));
+  EXPECT_THAT(body_refusal(body), HasSubstr("1000 in one object"));
 }
 
 TEST(ResourceIdTest, OrdinaryIdsAreAccepted) {

@@ -34,6 +34,10 @@ constexpr Row kTable[] = {
     {ErrorCode::Internal, {500, 0, "InternalServerError"}},
     {ErrorCode::NotImplemented, {501, 0, "NotImplemented"}},
     {ErrorCode::Unavailable, {503, 0, "ServiceUnavailable"}},
+    {ErrorCode::OutcomeUnknown, {503, 0, "ServiceUnavailable"}},
+    {ErrorCode::ClientGone, {503, 0, "ServiceUnavailable"}},
+    {ErrorCode::NotInMemory, {503, 0, "ServiceUnavailable"}},
+    {ErrorCode::ReadLimitReached, {503, 0, "ServiceUnavailable"}},
 };
 
 }  // namespace

@@ -6,8 +6,8 @@ namespace orrery {
 namespace {
 
 TEST(WireError, EveryConditionHasAStatusWithAPhrase) {
-  // Unavailable is the last of them; a code without a row would stop the process here.
-  for (int code = 0; code <= static_cast<int>(ErrorCode::Unavailable); ++code) {
+  // ReadLimitReached is the last of them; a code without a row would stop the process here.
+  for (int code = 0; code <= static_cast<int>(ErrorCode::ReadLimitReached); ++code) {
     const WireError wire = wire_error(static_cast<ErrorCode>(code));
     EXPECT_GE(wire.status, 400);
     EXPECT_FALSE(wire.code.empty());
@@ -27,7 +27,7 @@ TEST(WireError, TellsConditionsOfOneStatusApart) {
 
 TEST(WireError, NeverTellsAClientThatItIsInTheWrongRegion) {
   // 403 with these makes JS4 retry for two minutes.
-  for (int code = 0; code <= static_cast<int>(ErrorCode::Unavailable); ++code) {
+  for (int code = 0; code <= static_cast<int>(ErrorCode::ReadLimitReached); ++code) {
     const WireError wire = wire_error(static_cast<ErrorCode>(code));
     if (wire.status == 403) {
       EXPECT_NE(wire.substatus, 3);

@@ -20,7 +20,7 @@ namespace {
 using namespace std::chrono_literals;
 using ::testing::HasSubstr;
 
-PreparedQueryPtr prepared(const std::string& text) {
+PreparedQueryPtr budget_query(const std::string& text) {
   auto query = PreparedQuery::prepare(text, {}, {});
   EXPECT_TRUE(query) << query.error().message();
   return query ? *query : nullptr;
@@ -75,7 +75,7 @@ class ExecutionBudgetTest : public testing::Test {
   ExecutionBudgetTest() { clock.pace = 1ms; }
 
   Error failure_of(const std::string& text) {
-    Execution execution(prepared(text), {});
+    Execution execution(budget_query(text), {});
     WorkBudget work({.item_time_max = 50ms}, cancellation, clock);
     execution.work_with(&work);
     execution.begin_slice({});
@@ -111,7 +111,7 @@ TEST_F(ExecutionBudgetTest, SoMayWhatIsShownOfItAndSortedAndGroupedBy) {
 }
 
 TEST_F(ExecutionBudgetTest, ManyDocumentsMayTakeLongerThanOne) {
-  Execution execution(prepared("SELECT VALUE ARRAY_LENGTH(c.list) FROM c"), {});
+  Execution execution(budget_query("SELECT VALUE ARRAY_LENGTH(c.list) FROM c"), {});
   WorkBudget work({.item_time_max = 50ms}, nullptr, clock);
   execution.work_with(&work);
   execution.begin_slice({});
@@ -123,7 +123,7 @@ TEST_F(ExecutionBudgetTest, ManyDocumentsMayTakeLongerThanOne) {
 TEST_F(ExecutionBudgetTest, ADocumentIsGivenUpWhenTheClientHasGone) {
   cancellation = std::make_shared<std::atomic<bool>>(true);
   const Error error = failure_of("SELECT VALUE c.id FROM c WHERE " + expensive_conditions()[0]);
-  EXPECT_EQ(error.code(), ErrorCode::Unavailable);
+  EXPECT_EQ(error.code(), ErrorCode::ClientGone);
 }
 
 TEST_F(ExecutionBudgetTest, WhatIsConstantIsNotComputedForLongBeforeTheQueryRuns) {
@@ -141,7 +141,7 @@ TEST_F(ExecutionBudgetTest, WhatIsConstantIsNotComputedForLongBeforeTheQueryRuns
 }
 
 TEST_F(ExecutionBudgetTest, ARowFinderLeavesToTheQueryWhatTakesTooLong) {
-  const auto query = prepared("SELECT VALUE 1 FROM c WHERE " + expensive_conditions()[0]);
+  const auto query = budget_query("SELECT VALUE 1 FROM c WHERE " + expensive_conditions()[0]);
   WorkBudget work({.item_time_max = 50ms}, nullptr, clock);
   RowFinder rows(*query, work);
   EXPECT_TRUE(rows.finds_row_in(large_document()));

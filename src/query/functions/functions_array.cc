@@ -310,7 +310,7 @@ Value set_equal(Arguments arguments, const Comparison& comparison) {
       first, second, [&](const Value& a, const Value& b) { return comparison(a, b) == 0; }));
 }
 
-constexpr Function kFunctions[] = {
+constexpr Function kArrayFunctions[] = {
     {"ARRAY_AVG", 1, 1, array_avg},
     {"ARRAY_CONCAT", 2, kAnyNumber, array_concat},
     {"ARRAY_CONTAINS", 2, 3, array_contains, true},
@@ -333,6 +333,6 @@ constexpr Function kFunctions[] = {
 
 }  // namespace
 
-std::span<const Function> array_functions() { return kFunctions; }
+std::span<const Function> array_functions() { return kArrayFunctions; }
 
 }  // namespace orrery::query

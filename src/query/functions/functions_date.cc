@@ -159,7 +159,7 @@ constexpr Function per_query(std::string_view name, std::uint8_t arguments_min,
           .call_in = call_in};
 }
 
-constexpr Function kFunctions[] = {
+constexpr Function kDateFunctions[] = {
     per_query("AGO", 2, 2, ago),
     {"DATETIMEADD", 3, 3, date_time_add},
     {"DATETIMEBIN", 2, 4, date_time_bin},
@@ -185,6 +185,6 @@ constexpr Function kFunctions[] = {
 
 }  // namespace
 
-std::span<const Function> date_functions() { return kFunctions; }
+std::span<const Function> date_functions() { return kDateFunctions; }
 
 }  // namespace orrery::query

@@ -14,11 +14,13 @@ namespace {
 
 using json::Value;
 
-constexpr std::string_view kDocument = R"({"t": "2027-11-05T06:07:08.0910111Z", "n": 2})";
+constexpr std::string_view kDateDocument = R"({"t": "2027-11-05T06:07:08.0910111Z", "n": 2})";
 
-void expect(std::initializer_list<EvaluationCase> cases) { expect_values(cases, kDocument); }
+void expect_date(std::initializer_list<EvaluationCase> cases) {
+  expect_values(cases, kDateDocument);
+}
 
-/// What a function that knows when its query began says of literal arguments.
+/// The value of a function of literal arguments, in a query that began at `begun`.
 std::string asked_at(std::string_view name, std::string_view arguments, DateTime begun) {
   const Function* function = find_function(name);
   if (function == nullptr || function->kind != Function::Kind::PerQuery) return "no such function";
@@ -34,7 +36,7 @@ std::string asked_at(std::string_view name, std::string_view arguments, DateTime
 }
 
 TEST(DateFunctions, Adding) {
-  expect({
+  expect_date({
       {"DateTimeAdd('year', 3, '2027-11-05T06:07:08Z')", R"("2030-11-05T06:07:08.0000000Z")"},
       {"DateTimeAdd('YYYY', -27, '2027-11-05')", R"("2000-11-05T00:00:00.0000000Z")"},
       {"DateTimeAdd('yy', 1, '2028-02-29')", R"("2029-02-28T00:00:00.0000000Z")"},
@@ -58,31 +60,31 @@ TEST(DateFunctions, Adding) {
 }
 
 TEST(DateFunctions, WhatIsNoSumIsUndefined) {
-  expect({{"DateTimeAdd('hour', 0.5, '2027-11-05')", "-"},
-          {"DateTimeAdd('week', 1, '2027-11-05')", "-"},
-          {"DateTimeAdd('', 1, '2027-11-05')", "-"},
-          {"DateTimeAdd('day', '1', '2027-11-05')", "-"},
-          {"DateTimeAdd('day', 1, '2027-02-29')", "-"},
-          {"DateTimeAdd('day', 1, 'tomorrow')", "-"},
-          {"DateTimeAdd('day', 1, 20271105)", "-"},
-          {"DateTimeAdd(1, 1, '2027-11-05')", "-"},
-          {"DateTimeAdd('day', 1, c.missing)", "-"},
-          {"DateTimeAdd('year', 7973, '2027-11-05')", "-"},
-          {"DateTimeAdd('year', -2027, '2027-11-05')", "-"},
-          {"DateTimeAdd('year', -2026, '2027-11-05')", R"("0001-11-05T00:00:00.0000000Z")"},
-          {"DateTimeAdd('month', 1, '9999-12-01')", "-"},
-          {"DateTimeAdd('ns', 100, '9999-12-31T23:59:59.9999999Z')", "-"},
-          {"DateTimeAdd('ns', -100, '0001-01-01')", "-"}});
+  expect_date({{"DateTimeAdd('hour', 0.5, '2027-11-05')", "-"},
+               {"DateTimeAdd('week', 1, '2027-11-05')", "-"},
+               {"DateTimeAdd('', 1, '2027-11-05')", "-"},
+               {"DateTimeAdd('day', '1', '2027-11-05')", "-"},
+               {"DateTimeAdd('day', 1, '2027-02-29')", "-"},
+               {"DateTimeAdd('day', 1, 'tomorrow')", "-"},
+               {"DateTimeAdd('day', 1, 20271105)", "-"},
+               {"DateTimeAdd(1, 1, '2027-11-05')", "-"},
+               {"DateTimeAdd('day', 1, c.missing)", "-"},
+               {"DateTimeAdd('year', 7973, '2027-11-05')", "-"},
+               {"DateTimeAdd('year', -2027, '2027-11-05')", "-"},
+               {"DateTimeAdd('year', -2026, '2027-11-05')", R"("0001-11-05T00:00:00.0000000Z")"},
+               {"DateTimeAdd('month', 1, '9999-12-01')", "-"},
+               {"DateTimeAdd('ns', 100, '9999-12-31T23:59:59.9999999Z')", "-"},
+               {"DateTimeAdd('ns', -100, '0001-01-01')", "-"}});
   for (const auto part : {"yyyy", "mm", "dd", "hh", "mi", "ss", "ms", "mcs"}) {
     for (const auto count : {"9223372036854775807", "-9223372036854775808"}) {
       const auto text = "DateTimeAdd('" + std::string(part) + "', " + count + ", '2027-11-05')";
-      EXPECT_EQ(evaluated(text, kDocument), "-") << text;
+      EXPECT_EQ(evaluated(text, kDateDocument), "-") << text;
     }
   }
 }
 
 TEST(DateFunctions, Bins) {
-  expect({
+  expect_date({
       {"DateTimeBin('2027-11-05T18:35:00Z', 'hh', 5)", R"("2027-11-05T17:00:00.0000000Z")"},
       {"DateTimeBin('2021-01-08T18:35:00Z', 'hh', 5)", R"("2021-01-08T15:00:00.0000000Z")"},
       {"DateTimeBin('2021-01-08T18:35:00Z', 'dd', 7)", R"("2021-01-07T00:00:00.0000000Z")"},
@@ -115,7 +117,7 @@ TEST(DateFunctions, Bins) {
 }
 
 TEST(DateFunctions, DifferencesCountBoundaries) {
-  expect({
+  expect_date({
       {"DateTimeDiff('year', '2027-12-31T23:59:59Z', '2028-01-01')", "1"},
       {"DateTimeDiff('year', '2027-01-01', '2027-12-31T23:59:59Z')", "0"},
       {"DateTimeDiff('yy', '2030-01-01', '2027-12-31')", "-3"},
@@ -137,7 +139,7 @@ TEST(DateFunctions, DifferencesCountBoundaries) {
 }
 
 TEST(DateFunctions, Formats) {
-  expect({
+  expect_date({
       {"DateTimeFormat(c.t, 'yyyyMMdd')", R"("20271105")"},
       {"DateTimeFormat(c.t, 'dd.MM.yyyy [HH:mm:ss]')", R"("05.11.2027 [06:07:08]")"},
       {"DateTimeFormat(c.t, 'f ff fff ffff fffff ffffff fffffff')",
@@ -156,7 +158,7 @@ TEST(DateFunctions, Formats) {
 }
 
 TEST(DateFunctions, FromParts) {
-  expect({
+  expect_date({
       {"DateTimeFromParts(2027, 11, 5)", R"("2027-11-05T00:00:00.0000000Z")"},
       {"DateTimeFromParts(2027, 11, 5, 6)", R"("2027-11-05T06:00:00.0000000Z")"},
       {"DateTimeFromParts(2027, 11, 5, 6, 7)", R"("2027-11-05T06:07:00.0000000Z")"},
@@ -181,7 +183,7 @@ TEST(DateFunctions, FromParts) {
 }
 
 TEST(DateFunctions, Parts) {
-  expect({
+  expect_date({
       {"DateTimePart('yyyy', c.t)", "2027"},
       {"DateTimePart('MONTH', c.t)", "11"},
       {"DateTimePart('d', c.t)", "5"},
@@ -204,7 +206,7 @@ TEST(DateFunctions, Parts) {
 }
 
 TEST(DateFunctions, TicksAndTimestamps) {
-  expect({
+  expect_date({
       {"DateTimeToTicks('1970-01-02')", "864000000000"},
       {"DateTimeToTicks('1969-12-31T23:59:59.9999999Z')", "-1"},
       {"DateTimeToTicks('2027-02-30')", "-"},
@@ -234,9 +236,9 @@ TEST(DateFunctions, NowIsTheTimeOfTheRow) {
     return std::chrono::floor<Ticks>(SystemClock().now()).time_since_epoch().count();
   };
   const auto before = ticks();
-  const std::string in_ticks = evaluated("GetCurrentTicks()", kDocument);
-  const std::string in_milliseconds = evaluated("GetCurrentTimestamp()", kDocument);
-  const std::string in_text = evaluated("DateTimeToTicks(GetCurrentDateTime())", kDocument);
+  const std::string in_ticks = evaluated("GetCurrentTicks()", kDateDocument);
+  const std::string in_milliseconds = evaluated("GetCurrentTimestamp()", kDateDocument);
+  const std::string in_text = evaluated("DateTimeToTicks(GetCurrentDateTime())", kDateDocument);
   const auto after = ticks();
   for (const auto& text : {in_ticks, in_text}) {
     EXPECT_LE(before, std::stoll(text));

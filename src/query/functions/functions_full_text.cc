@@ -103,7 +103,7 @@ constexpr Function over_text(std::string_view name, std::uint8_t arguments_min,
           .hidden = Function::Hidden::Language};
 }
 
-constexpr std::array kFunctions = {
+constexpr std::array kFullTextFunctions = {
     over_text("FULLTEXTCONTAINS", 2, 2, contains<true>),
     over_text("FULLTEXTCONTAINSALL", 2, kAnyNumber, contains<false>),
     over_text("FULLTEXTCONTAINSANY", 2, kAnyNumber, contains<true>),
@@ -115,6 +115,6 @@ constexpr std::array kFunctions = {
 
 }  // namespace
 
-std::span<const Function> full_text_functions() { return kFunctions; }
+std::span<const Function> full_text_functions() { return kFullTextFunctions; }
 
 }  // namespace orrery::query

@@ -130,7 +130,7 @@ Value round(Arguments arguments) {
   return Value::number(round_real(number.real, *digits));
 }
 
-/// What is below `number` and a multiple of `size`; above it where that is negative.
+/// The largest multiple of `size` not above `number`; for a negative size, the smallest not below.
 Number bin_of_integer(Number number, Number size) {
   const std::int64_t rest = modulo(number, size).integer;
   if (rest == 0) return number;
@@ -225,7 +225,7 @@ Value int_mod(Arguments arguments) {
   });
 }
 
-constexpr Function kFunctions[] = {
+constexpr Function kMathFunctions[] = {
     {"ABS", 1, 1, absolute},
     {"ACOS", 1, 1, real_of<acos>},
     {"ASIN", 1, 1, real_of<asin>},
@@ -266,6 +266,6 @@ constexpr Function kFunctions[] = {
 
 }  // namespace
 
-std::span<const Function> math_functions() { return kFunctions; }
+std::span<const Function> math_functions() { return kMathFunctions; }
 
 }  // namespace orrery::query

@@ -165,7 +165,7 @@ class PatternTranslator {
     // One byte, which may be a part of a character.
     if (letter == 'C') return false;
     if (letter == 'Q') {
-      // What is quoted is no pattern.
+      // Quoted text is copied: it is no pattern.
       const std::size_t end = pattern_.find("\\E", at_);
       copy(end == std::string_view::npos ? end : end + 2 - at_);
       return true;
@@ -229,7 +229,7 @@ std::optional<Pattern> compile(std::string_view pattern, const Modifiers& modifi
   const std::string flags = modifiers.flags.empty() ? "" : "(?" + modifiers.flags + ")";
   result.compiled = std::make_unique<const RE2>(flags + *translated, options);
   if (!result.compiled->ok()) return std::nullopt;
-  // What has other groups than we counted is not what we took it for.
+  // A pattern with other groups than we counted was misread.
   const auto groups = static_cast<std::size_t>(result.compiled->NumberOfCapturingGroups());
   if (groups != result.group_max() + result.newlines.size()) return std::nullopt;
   return result;
@@ -505,7 +505,7 @@ Value regex_replace(Arguments arguments) {
   return Value::string(std::move(out));
 }
 
-constexpr Function kFunctions[] = {
+constexpr Function kRegexFunctions[] = {
     {"REGEXEXTRACT", 2, 4, regex_extract},
     {"REGEXEXTRACTALL", 2, 4, regex_extract_all},
     {"REGEXMATCH", 2, 3, regex_match},
@@ -515,6 +515,6 @@ constexpr Function kFunctions[] = {
 
 }  // namespace
 
-std::span<const Function> regex_functions() { return kFunctions; }
+std::span<const Function> regex_functions() { return kRegexFunctions; }
 
 }  // namespace orrery::query

@@ -59,7 +59,7 @@ constexpr Function spatial(std::string_view name, std::uint8_t count,
           .call_in = call_in};
 }
 
-constexpr std::array kFunctions = {
+constexpr std::array kSpatialFunctions = {
     spatial("ST_AREA", 1, area),
     spatial("ST_DISTANCE", 2, of_two<&geo::Geometry::distance>),
     spatial("ST_INTERSECTS", 2, of_two<&geo::Geometry::intersects>),
@@ -70,6 +70,6 @@ constexpr std::array kFunctions = {
 
 }  // namespace
 
-std::span<const Function> spatial_functions() { return kFunctions; }
+std::span<const Function> spatial_functions() { return kSpatialFunctions; }
 
 }  // namespace orrery::query

@@ -92,7 +92,7 @@ Value last_index_of(Arguments arguments) {
     const auto start = integer_of(*arguments[2]);
     if (!start) return {};
     if (*start < 0) return Value::number(std::int64_t{-1});
-    // What is found ends with the character at `start` at the latest.
+    // A match ends with the character at `start` at the latest.
     text = text.substr(0, utf16_offset(text, static_cast<std::size_t>(*start) + 1));
   }
   const std::size_t found = find_last_in(text, texts[1]);
@@ -333,7 +333,7 @@ Value to_string(Arguments arguments) {
   return Value::string(std::move(text));
 }
 
-constexpr Function kFunctions[] = {
+constexpr Function kTextFunctions[] = {
     {"CONCAT", 2, kAnyNumber, concat},
     {"CONTAINS", 2, 3, tested<contains>},
     {"CONTAINS_ALL_CI", 2, kAnyNumber, contains_several<false, true>, true},
@@ -373,6 +373,6 @@ constexpr Function kFunctions[] = {
 
 }  // namespace
 
-std::span<const Function> text_functions() { return kFunctions; }
+std::span<const Function> text_functions() { return kTextFunctions; }
 
 }  // namespace orrery::query

@@ -45,7 +45,7 @@ Value is_date_time(Arguments arguments) {
                         parse_date_time(arguments[0]->as_string(buffer)));
 }
 
-constexpr Function kFunctions[] = {
+constexpr Function kTypesFunctions[] = {
     {"IS_ARRAY", 1, 1, is_kind<Kind::Array>, true},
     {"IS_BOOL", 1, 1, is_kind<Kind::Boolean>, true},
     {"IS_DATETIME", 1, 1, is_date_time, true},
@@ -61,6 +61,6 @@ constexpr Function kFunctions[] = {
 
 }  // namespace
 
-std::span<const Function> type_functions() { return kFunctions; }
+std::span<const Function> type_functions() { return kTypesFunctions; }
 
 }  // namespace orrery::query

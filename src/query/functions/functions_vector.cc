@@ -69,13 +69,13 @@ constexpr Function over_vectors(std::string_view name) {
           .hidden = Function::Hidden::VectorPolicy};
 }
 
-constexpr std::array kFunctions = {
+constexpr std::array kVectorFunctions = {
     over_vectors<false>("VECTORDISTANCE"),
     over_vectors<true>("_VECTORSCORE"),
 };
 
 }  // namespace
 
-std::span<const Function> vector_functions() { return kFunctions; }
+std::span<const Function> vector_functions() { return kVectorFunctions; }
 
 }  // namespace orrery::query

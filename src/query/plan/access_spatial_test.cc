@@ -33,16 +33,16 @@ constexpr std::string_view kPoint = R"({"type":"Point","coordinates":[12.5,41.9]
 constexpr std::string_view kBox =
     R"({"type":"Polygon","coordinates":[[[12,41],[13,41],[13,42],[12,42],[12,41]]]})";
 
-Value value_of(std::string_view text) {
+Value spatial_value(std::string_view text) {
   Value value = Value::of_checked(text);
   value.own();
   return value;
 }
 
-PreparedQueryPtr prepared(const std::string& condition, bool is_planar = false,
-                          std::string_view region = kBox, double distance = 1000) {
+PreparedQueryPtr spatial_query(const std::string& condition, bool is_planar = false,
+                               std::string_view region = kBox, double distance = 1000) {
   Parameters parameters;
-  parameters.set("@r", value_of(region));
+  parameters.set("@r", spatial_value(region));
   parameters.set("@d", Value::number(distance));
   Settings settings;
   settings.surroundings.is_planar = is_planar;
@@ -58,7 +58,7 @@ std::string text_of(const PathCondition& condition) {
 
 /// The indexes that could serve the conditions; of alternatives all in one.
 std::vector<std::string> served_by(const std::string& condition, bool is_planar = false) {
-  const auto access = access_of(*prepared(condition, is_planar));
+  const auto access = access_of(*spatial_query(condition, is_planar));
   std::vector<std::string> texts;
   if (access.is_empty) texts.emplace_back("never");
   for (const auto& each : access.conditions) texts.push_back(text_of(each));
@@ -82,7 +82,7 @@ void append_geometries(const Value& value, const IndexPath& path, std::size_t st
   }
 }
 
-bool admits(const PathCondition& condition, const Value& document) {
+bool admits_spatial(const PathCondition& condition, const Value& document) {
   std::vector<Value> geometries;
   append_geometries(document, condition.path, 0, geometries);
   for (const Value& geometry : geometries) {
@@ -96,8 +96,10 @@ bool admits(const PathCondition& condition, const Value& document) {
   return false;
 }
 
-bool admits(const QueryAccess& access, const Value& document) {
-  const auto one = [&](const PathCondition& condition) { return admits(condition, document); };
+bool admits_spatial(const QueryAccess& access, const Value& document) {
+  const auto one = [&](const PathCondition& condition) {
+    return admits_spatial(condition, document);
+  };
   return !access.is_empty && std::ranges::all_of(access.conditions, one) &&
          std::ranges::all_of(access.alternatives, [&](const auto& alternatives) {
            return std::ranges::any_of(alternatives, one);
@@ -159,12 +161,12 @@ TEST(SpatialAccessTest, SeveralConditionsOnOneGeometryStaySeveral) {
   EXPECT_THAT(served_by("ST_WITHIN(c.w, @r) AND ST_DISTANCE(c.w, @r) < @d AND c.w != 1"),
               ElementsAre("/w", "/w SPATIAL", "/w SPATIAL"));
   // A line between two places that no cell has in common.
-  const auto query = prepared(
+  const auto query = spatial_query(
       "ST_INTERSECTS(c.w, {'type':'Point','coordinates':[0,0]}) AND "
       "ST_INTERSECTS(c.w, {'type':'Point','coordinates':[40,0]})");
-  EXPECT_TRUE(admits(
+  EXPECT_TRUE(admits_spatial(
       access_of(*query),
-      value_of(R"({"w":{"type":"LineString","coordinates":[[-50,0],[0,0],[40,0],[90,0]]}})")));
+      spatial_value(R"({"w":{"type":"LineString","coordinates":[[-50,0],[0,0],[40,0],[90,0]]}})")));
 }
 
 TEST(SpatialAccessTest, Alternatives) {
@@ -175,14 +177,15 @@ TEST(SpatialAccessTest, Alternatives) {
 }
 
 TEST(SpatialAccessTest, LeavesOutWhatIsElsewhere) {
-  const auto access = access_of(*prepared("ST_WITHIN(c.w, @r)"));
-  EXPECT_TRUE(admits(access, value_of(fmt::format(R"({{"w":{}}})", kPoint))));
+  const auto access = access_of(*spatial_query("ST_WITHIN(c.w, @r)"));
+  EXPECT_TRUE(admits_spatial(access, spatial_value(fmt::format(R"({{"w":{}}})", kPoint))));
   for (const auto* elsewhere : {"[20,41.9]", "[12.5,30]", "[-167.5,41.9]", "[12.5,-41.9]"}) {
-    EXPECT_FALSE(admits(
-        access, value_of(fmt::format(R"({{"w":{{"type":"Point","coordinates":{}}}}})", elsewhere))))
+    EXPECT_FALSE(admits_spatial(
+        access,
+        spatial_value(fmt::format(R"({{"w":{{"type":"Point","coordinates":{}}}}})", elsewhere))))
         << elsewhere;
   }
-  EXPECT_FALSE(admits(access, value_of(R"({"w":"here"})")));
+  EXPECT_FALSE(admits_spatial(access, spatial_value(R"({"w":"here"})")));
 }
 
 // ── chance ───────────────────────────────────────────────────────────────────────────────────────
@@ -302,7 +305,7 @@ TEST_P(SpatialChanceTest, NoRowIsEverMissed) {
       // Just as far as it is, or not quite.
       const double distance =
           read->distance(*other).value_or(1) * shapes.one_of({1.0, 1.0, 0.9, 0.5});
-      const auto query = prepared(condition, is_planar, region, distance);
+      const auto query = spatial_query(condition, is_planar, region, distance);
       const auto access = access_of(*query);
       const std::string text = "{\"w\":" + geometry + "}";
       const Value document = Value::of_checked(text);
@@ -314,7 +317,7 @@ TEST_P(SpatialChanceTest, NoRowIsEverMissed) {
         has_row = true;
         return false;
       });
-      const bool is_admitted = admits(access, document);
+      const bool is_admitted = admits_spatial(access, document);
       rows += has_row;
       refused += !is_admitted;
       ASSERT_TRUE(!has_row || is_admitted) << condition << "\n"
@@ -326,8 +329,8 @@ TEST_P(SpatialChanceTest, NoRowIsEverMissed) {
     shapes.move();
     const std::string elsewhere = "{\"w\":" + shapes.any() + "}";
     const Value document = Value::of_checked(elsewhere);
-    const auto query = prepared("ST_INTERSECTS(c.w, @r)", is_planar, region);
-    const bool is_admitted = admits(access_of(*query), document);
+    const auto query = spatial_query("ST_INTERSECTS(c.w, @r)", is_planar, region);
+    const bool is_admitted = admits_spatial(access_of(*query), document);
     refused += !is_admitted;
     ASSERT_TRUE(is_admitted || !has_row(*query, document)) << region << "\n" << elsewhere;
   }
@@ -343,11 +346,11 @@ INSTANTIATE_TEST_SUITE_P(Surfaces, SpatialChanceTest, testing::Bool(),
 TEST(SpatialAccessTest, AnAreaWithBothPolesHasAllLongitudes) {
   constexpr std::string_view kBand = R"({"type":"Polygon","coordinates":[[[-5,5],[5,5],[90,85],
       [175,0],[90,-85],[5,-5],[-5,-5],[-90,-85],[-175,0],[-90,85],[-5,5]]]})";
-  const auto access = access_of(*prepared("ST_WITHIN(c.w, @r)", false, kBand));
+  const auto access = access_of(*spatial_query("ST_WITHIN(c.w, @r)", false, kBand));
   for (const auto* place : {"[0,90]", "[0,-90]", "[180,0]", "[180,30]", "[100,89]"}) {
     const Value document =
-        value_of(fmt::format(R"({{"w":{{"type":"Point","coordinates":{}}}}})", place));
-    EXPECT_TRUE(admits(access, document)) << place;
+        spatial_value(fmt::format(R"({{"w":{{"type":"Point","coordinates":{}}}}})", place));
+    EXPECT_TRUE(admits_spatial(access, document)) << place;
   }
 }
 
@@ -362,12 +365,13 @@ TEST(SpatialAccessTest, WhatIsTakenForTheSamePlaceIsFound) {
   for (const auto& [is_planar, region, point] :
        {Pair{true, "[[4e-10,-6e-10],[-1.5e-10,-4e-11]]", "[0,0]"},
         Pair{false, "[[4e-12,-1],[4e-12,1]]", "[0,0]"}}) {
-    const auto query = prepared("ST_INTERSECTS(c.w, @r)", is_planar,
-                                fmt::format(R"({{"type":"LineString","coordinates":{}}})", region));
+    const auto query =
+        spatial_query("ST_INTERSECTS(c.w, @r)", is_planar,
+                      fmt::format(R"({{"type":"LineString","coordinates":{}}})", region));
     const Value document =
-        value_of(fmt::format(R"({{"w":{{"type":"Point","coordinates":{}}}}})", point));
+        spatial_value(fmt::format(R"({{"w":{{"type":"Point","coordinates":{}}}}})", point));
     EXPECT_TRUE(has_row(*query, document)) << region;
-    EXPECT_TRUE(admits(access_of(*query), document)) << region;
+    EXPECT_TRUE(admits_spatial(access_of(*query), document)) << region;
   }
 }
 

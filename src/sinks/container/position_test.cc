@@ -12,7 +12,7 @@ const client::FeedRange kLeft{"", "1F"};
 const client::FeedRange kRight{"1F", "FF"};
 const PartitionKeyDefinition kByRegion{{{"region"}}, KeyKind::Hash, 2, false};
 
-SourceChange change(std::uint64_t lsn, std::string rid) {
+SourceChange change_at(std::uint64_t lsn, std::string rid) {
   SourceChange made;
   made.lsn = lsn;
   made.rid = std::move(rid);
@@ -20,11 +20,11 @@ SourceChange change(std::uint64_t lsn, std::string rid) {
 }
 
 TEST(AppliedUpTo, IncludesWhatIsBeforeIt) {
-  EXPECT_TRUE((AppliedUpTo{5, ""}.includes(change(5, "z"))));
-  EXPECT_FALSE((AppliedUpTo{5, ""}.includes(change(6, "a"))));
-  EXPECT_TRUE((AppliedUpTo{5, "m"}.includes(change(4, "z"))));
-  EXPECT_TRUE((AppliedUpTo{5, "m"}.includes(change(5, "m"))));
-  EXPECT_FALSE((AppliedUpTo{5, "m"}.includes(change(5, "n"))));
+  EXPECT_TRUE((AppliedUpTo{5, ""}.includes(change_at(5, "z"))));
+  EXPECT_FALSE((AppliedUpTo{5, ""}.includes(change_at(6, "a"))));
+  EXPECT_TRUE((AppliedUpTo{5, "m"}.includes(change_at(4, "z"))));
+  EXPECT_TRUE((AppliedUpTo{5, "m"}.includes(change_at(5, "m"))));
+  EXPECT_FALSE((AppliedUpTo{5, "m"}.includes(change_at(5, "n"))));
 }
 
 TEST(PositionFormat, WritesWhatItReads) {

@@ -25,7 +25,7 @@ namespace fs = std::filesystem;
 using processor::ObserverContext;
 using processor::Outcome;
 using processor::plain_position;
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 using SteadyClock = std::chrono::steady_clock;
 
 constexpr std::string_view kSuffix = ".jsonl";
@@ -141,11 +141,11 @@ std::string file_name_of(std::string_view lease, std::string_view from) {
 }
 
 std::string FileRecord::to_json() const {
-  return Json{{"file", file}, {"from", from}, {"to", to}}.dump() + "\n";
+  return OrderedJson{{"file", file}, {"from", from}, {"to", to}}.dump() + "\n";
 }
 
 Result<FileRecord> FileRecord::parse(std::string_view json) {
-  const Json value = Json::parse(json, nullptr, /*allow_exceptions=*/false);
+  const OrderedJson value = OrderedJson::parse(json, nullptr, /*allow_exceptions=*/false);
   const auto text = [&value](const char* name) {
     return value.contains(name) && value[name].is_string() ? value[name].get<std::string>()
                                                            : std::string();

@@ -1,4 +1,4 @@
-#include "index/log_walk.h"
+#include "index/log_cursor.h"
 
 #include <limits>
 #include <string>
@@ -58,12 +58,12 @@ Result<std::optional<Candidate>> find_version(const storage::Snapshot& snapshot,
   return std::optional(Candidate{number, *position});
 }
 
-LogWalk::LogWalk(const storage::Snapshot& snapshot, PartitionNumber partition, LogPosition after,
-                 storage::Snapshot::Access access)
+LogCursor::LogCursor(const storage::Snapshot& snapshot, PartitionNumber partition,
+                     LogPosition after, storage::Snapshot::Access access)
     : cursor_(snapshot.cursor(Family::Log, log_key_after(partition, after),
                               storage::partition_end(partition), access)) {}
 
-bool LogWalk::next() {
+bool LogCursor::next() {
   if (has_begun_) cursor_.next();
   has_begun_ = true;
   if (!cursor_.valid()) return false;
@@ -73,7 +73,7 @@ bool LogWalk::next() {
   return true;
 }
 
-Candidate LogWalk::candidate() const {
+Candidate LogCursor::candidate() const {
   return {record_.header.number, storage::log_position(cursor_.key())};
 }
 

@@ -23,10 +23,10 @@ Result<std::optional<Candidate>> find_version(const storage::Snapshot& snapshot,
 /// Goes over all versions after a position: of each document that was changed since, the one that
 /// the snapshot has. Documents that were deleted are not told of. Must not outlive the snapshot.
 /// Blocks.
-class LogWalk {
+class LogCursor {
  public:
-  LogWalk(const storage::Snapshot& snapshot, PartitionNumber partition, storage::LogPosition after,
-          storage::Snapshot::Access access);
+  LogCursor(const storage::Snapshot& snapshot, PartitionNumber partition,
+            storage::LogPosition after, storage::Snapshot::Access access);
 
   /// False at the end, and when something went wrong: see status().
   bool next();
