@@ -1,7 +1,7 @@
 # Orrery's front door. Each target installs what it needs, then builds, then does what it is called.
 SHELL := /bin/bash
 .DEFAULT_GOAL := build
-.PHONY: serve build test asan tsan bench crash corruption abuse feed-torture query-torture processor-torture chaos fuzz format tidy packages npm clean
+.PHONY: serve build test asan tsan sanitized check-format bench crash corruption abuse feed-torture query-torture processor-torture chaos fuzz format tidy packages npm clean
 
 JOBS ?= $(shell nproc)
 # Some tests mostly wait, for documents to expire or for a browser: one more than there are processors.
@@ -18,12 +18,11 @@ build: packages
 	cmake --preset release $(CMAKE_ARGS) > /dev/null
 	cmake --build build --target orrery orrery_client_archive orrery_processor_archive -j $(JOBS)
 
-# make test: every test, and those of the write path under sanitizers. make test ONLY=contract runs those whose
-# name matches, without the sanitizers.
+# make test: every test, and the format. make test ONLY=contract runs those whose name matches.
 test: packages npm $(if $(ONLY),,check-format)
 	cmake --preset release $(CMAKE_ARGS) > /dev/null
 	cmake --build build -j $(JOBS)
-	$(if $(ONLY),,@$(MAKE) --no-print-directory sanitize-write-path)
+	$(if $(ONLY),,@$(MAKE) --no-print-directory sanitized)
 	@rm -f build/retries.txt
 	cd build && ORRERY_RETRIES=$(CURDIR)/build/retries.txt $(CTEST) -j $(TEST_JOBS) $(if $(ONLY),-R '$(ONLY)'); \
 	  status=$$?; if [ -s retries.txt ]; then echo "Tried again:"; cat retries.txt; fi; exit $$status
@@ -38,25 +37,22 @@ asan: packages
 	@sh scripts/install.sh scripts/sanitizer-packages.txt
 	cmake --preset asan $(CMAKE_ARGS) > /dev/null
 	cmake --build build-asan --target orrery unit_tests fuzzers -j $(JOBS)
-	cd build-asan && $(CTEST) -L 'unit|contract|fuzz'
+	cd build-asan && $(CTEST) -j $(JOBS) -L 'unit|contract|fuzz'
 
 tsan: packages
 	@sh scripts/install.sh scripts/sanitizer-packages.txt
 	cmake --preset tsan $(CMAKE_ARGS) > /dev/null
 	cmake --build build-tsan --target orrery unit_tests -j $(JOBS)
-	cd build-tsan && $(CTEST) -L 'unit|contract'
+	cd build-tsan && $(CTEST) -j $(JOBS) -L 'unit|contract'
 
-# Unit tests of the modules on the path of a write, where a race or a stray pointer loses documents.
-WRITE_PATH := storage commitlog partition feed
-.PHONY: sanitize-write-path check-format
-sanitize-write-path: packages
+# Only what make test runs under sanitizers: the unit tests of the modules on the path of a write.
+WRITE_PATH := storage_tests commitlog_tests partition_tests feed_tests
+sanitized: packages
 	@sh scripts/install.sh scripts/sanitizer-packages.txt
 	cmake --preset asan $(CMAKE_ARGS) > /dev/null
+	cmake --build build-asan --target $(WRITE_PATH) -j $(JOBS)
 	cmake --preset tsan $(CMAKE_ARGS) > /dev/null
-	cmake --build build-asan --target $(WRITE_PATH:%=%_tests) -j $(JOBS)
-	cmake --build build-tsan --target $(WRITE_PATH:%=%_tests) -j $(JOBS)
-	cd build-asan && $(CTEST) -j $(JOBS) -R '$(subst $() $(),|,$(WRITE_PATH:%=^unit.%$$))'
-	cd build-tsan && $(CTEST) -j $(JOBS) -R '$(subst $() $(),|,$(WRITE_PATH:%=^unit.%$$))'
+	cmake --build build-tsan --target $(WRITE_PATH) -j $(JOBS)
 
 # make bench: every row, a few minutes. make bench ONLY=point-read-cpu runs one.
 bench: packages

@@ -1,4 +1,4 @@
-"""What the rows of the benchmark share: processes, servers, load, and how a row is printed."""
+"""Shared by the rows of the benchmark: processes, servers, load, and how a row is printed."""
 
 import contextlib
 import json

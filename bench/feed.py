@@ -161,7 +161,7 @@ class FeedRows(Harness):
     # ── Push ──────────────────────────────────────────────────────────────────────────────────
 
     def push(self, server, readers, rate):
-        """What orrery_push tells of so many streams."""
+        """The report of orrery_push for so many streams."""
         return run_json(self.tool("orrery_push"), "stream", "--port", server.port, "--readers",
                         readers, "--rate", rate, "--seconds", self.seconds, "--pid",
                         server.process.pid, "--database", DATABASE, "--container", CONTAINER)
@@ -180,7 +180,7 @@ class FeedRows(Harness):
                    f"p50 {spread(halves, 2)} ms, p99 {spread(tails, 2)} ms, 1 writer, 1 stream")
 
     def push_thousand(self):
-        """What an event costs the server with a thousand readers, and with one."""
+        """The cost of an event to the server with a thousand readers, and with one."""
         many, one, memory = [], [], []
         with self.server(self.fresh_directory("push")) as server:
             self.make_container(server)

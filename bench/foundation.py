@@ -77,7 +77,7 @@ class FoundationRows(Harness):
         return Row("idle-memory", "≤ 40 MB", sizes[-1] <= 40, f"{sizes[-1]:.1f} MB resident")
 
     def idle_containers(self):
-        """What each of 10,000 containers costs while nobody uses it."""
+        """The cost of each of 10,000 containers that are idle."""
         count = 10_000
         with self.server(self.fresh_directory("containers")) as server:
             self.make_container(server)

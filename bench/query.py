@@ -19,7 +19,7 @@ CLIENTS = 16
 MATCHES = 10
 BUCKETS = 1000
 INDEX_SECONDS_MAX = 900
-# What Orrery and PostgreSQL may keep of the documents in memory: all of them.
+# The cache of Orrery and of PostgreSQL: it has room for all documents.
 CACHE_MB = 4096
 
 EQUALITY = "SELECT * FROM c WHERE c.ref = @n"

@@ -51,8 +51,8 @@ target_compile_options(orrery_pch PRIVATE ${ORRERY_PCH_OPTIONS} ${ORRERY_DEBUG_I
 target_precompile_headers(orrery_pch PRIVATE cmake/pch.h)
 
 # Tests are compiled quickly rather than well, since they are about half of all there is to compile:
-# without optimisation, and with GoogleTest parsed once. Under sanitizers they would run too slowly.
-set(ORRERY_TEST_OPTIONS $<$<CONFIG:Release>:-O0>)
+# without optimisation, and with GoogleTest parsed once.
+set(ORRERY_TEST_OPTIONS -O0)
 add_library(orrery_test_pch OBJECT cmake/test_pch.cc)
 target_link_libraries(orrery_test_pch PUBLIC orrery_options GTest::gmock)
 target_compile_options(orrery_test_pch PRIVATE ${ORRERY_TEST_OPTIONS} ${ORRERY_PCH_OPTIONS})

@@ -1,4 +1,4 @@
-// What the load drivers share: signed requests, sockets, and heads of responses.
+// Shared by the load drivers: signed requests, sockets, and heads of responses.
 #pragma once
 
 #include <chrono>

@@ -384,7 +384,7 @@ struct Totals {
   }
 };
 
-// What all threads draw from: the next number to create, the requests still to send, the deadline.
+// Shared by all threads: the next number to create, the requests still to send, the deadline.
 struct Schedule {
   std::atomic<std::uint64_t> next;
   std::uint64_t end;  // one past the last request

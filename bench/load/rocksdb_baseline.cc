@@ -1,5 +1,5 @@
-// What RocksDB does by itself, in one process, with the records that the server writes: the other
-// side of the ratios `create-vs-rocksdb`, `read-feed` and `query-aggregate`.
+// RocksDB alone, in one process, with the records that the server writes: the baseline of
+// the ratios `create-vs-rocksdb`, `read-feed` and `query-aggregate`.
 //
 //   rocksdb_baseline commit --dir D [--clients 64] [--seconds 10] [--doc-bytes 1024]
 //   rocksdb_baseline scan   --dir D [--passes 3] [--family log] [--member NAME]

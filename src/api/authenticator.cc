@@ -19,7 +19,7 @@ std::string lower(std::string_view text) {
   return out;
 }
 
-/// What a client would have signed: type and link.
+/// The type and link that a client may have signed.
 struct Candidate {
   std::string_view type;
   std::string_view link;

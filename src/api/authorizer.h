@@ -11,12 +11,12 @@ struct Target;
 /// The rights of the key that signed the request.
 enum class Access { ReadWrite, ReadOnly };
 
-/// Who asks.
+/// The authenticated caller.
 struct Principal {
   Access access = Access::ReadOnly;
 };
 
-/// What a request does with its target. Queries and query plans are reads.
+/// The access that a request needs. Queries and query plans are reads.
 enum class Action { Read, Write };
 
 /// Forbidden, with a message that says which key to use. The target is empty where it does not

@@ -27,7 +27,7 @@ Charge create_charge(std::size_t bytes, std::size_t indexed_leaves, std::size_t 
 /// Replace, and upsert of what exists.
 Charge replace_charge(std::size_t bytes, std::size_t indexed_leaves, std::size_t unique_keys);
 Charge feed_page_charge(std::size_t page_bytes);
-/// What was looked at counts, and what is sent.
+/// Charges for documents read and for bytes sent.
 Charge query_page_charge(std::size_t documents, std::size_t document_bytes, std::size_t page_bytes);
 
 }  // namespace orrery::api

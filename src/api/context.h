@@ -47,8 +47,8 @@ struct Context {
   Result<bool> flag(HeaderName name) const;
 };
 
-/// Whom the threads that work for the request are counted for: all who come from one address with
-/// the same kind of key are one client.
+/// The client that the request's threads are counted for: all requests from one address with the
+/// same kind of key.
 ClientId client_of(const Context& context);
 
 /// Cancels work done for this request on other threads once its client has gone. For its event

@@ -45,7 +45,7 @@ Async<http::Response> remove_all_of_key(Services& services, Context& context);
 /// GET …/docs
 Async<http::Response> read_feed(Services& services, Context& context);
 Async<http::Response> query(Services& services, Context& context);
-/// What a client that goes from range to range has to do.
+/// The query plan for a client that goes from range to range.
 Async<http::Response> query_plan(Services& services, Context& context);
 }  // namespace documents
 

@@ -10,7 +10,7 @@
 
 namespace orrery::api {
 
-/// What a POST on a list asks for, in the order in which the service decides it.
+/// The kinds of POST on a list, in the order in which the service decides between them.
 enum class PostKind { Batch, QueryPlan, Query, Create };
 Result<PostKind> post_kind(const Context& context);
 

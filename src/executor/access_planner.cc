@@ -299,8 +299,8 @@ class AccessPlanner {
     return all;
   }
 
-  /// What lists can be made of, those first that promise to be short. `ordered` is the index that
-  /// would be gone over otherwise: what it serves needs no list.
+  /// The sources of posting lists, lookups that promise the best selectivity first. `ordered` is
+  /// the index that would be walked otherwise: it gives no list.
   std::vector<ListSource> list_sources(const Index* ordered) const {
     std::vector<ListSource::Lookup> lookups;
     for (const Index& index : indexes_) {

@@ -25,7 +25,7 @@ enum class AccessChoice : std::uint8_t { Auto, Scan, Index };
 class VectorSearch;
 struct ScanHelpers;
 
-/// What a walk is over.
+/// The scope of a document source: snapshot, partition, filter and position.
 struct SourceScope {
   const storage::Snapshot& snapshot;
   PartitionNumber partition;

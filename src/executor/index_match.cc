@@ -111,8 +111,8 @@ std::optional<KeyPart> first_part(std::string_view key, bool is_descending) {
   return KeyPart{.size = size, .head_size = {}};
 }
 
-/// What the keys begin with that an index can have for values from `key` on, or up to it. What
-/// stands after a string that is cut there does not count: it is not in that order.
+/// The prefix of index keys for a bound at `key`. Parts after a string that the index cuts are left
+/// out: they are not in that order.
 std::string cut_key(std::string_view key, std::span<const IndexSpec::Part> parts) {
   std::string cut;
   for (const IndexSpec::Part& part : parts) {

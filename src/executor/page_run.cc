@@ -25,7 +25,7 @@ constexpr std::size_t kBriefEntriesMax = 1000;
 constexpr std::size_t kBriefRangesMax = 4;
 constexpr std::chrono::milliseconds kBriefTimeMax{2};
 
-/// What a suspended query was for.
+/// The key of a suspended query: container, query and target.
 std::string suspension_key(const QueryJob& job) {
   return fmt::format("{}\n{}\n{}", job.container->rid_text, job.query->hash(), job.target);
 }
@@ -85,7 +85,7 @@ class QueryPageRun final : public PageRun {
 
   std::size_t memory() const override { return execution_.memory(); }
 
-  /// Whoever comes back for a page may want less of it.
+  /// A resumed query may want fewer rows.
   void show_at_most(std::uint32_t rows) { execution_.show_at_most(rows); }
 
   /// Whether it would have had to look at the disk: then its rows are not all there are.

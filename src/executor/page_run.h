@@ -41,7 +41,7 @@ struct QueryJob {
   std::uint64_t client = 0;  ///< ClientId::client of who asks
 };
 
-/// What was done for a page, range by range.
+/// The work done for a page in one range.
 struct RangeReport {
   RangeId range;
   SourceReport source;

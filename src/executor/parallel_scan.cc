@@ -20,8 +20,7 @@ using Shape = query::PreparedQuery::Shape;
 
 /// Where more than this share of the documents have rows, looking twice does not pay.
 constexpr std::uint64_t kFewPart = 4;
-/// What is looked at for one part before who waits for it hears of it: documents that are handed
-/// on, documents in all, time.
+/// Limits for one read of a part: documents that are handed on, documents without rows, time.
 constexpr std::size_t kPartBytesMax = std::size_t{1} << 20;
 constexpr std::size_t kLookedAtBytesMax = std::size_t{16} << 20;
 constexpr std::chrono::milliseconds kPartTimeMax{20};
@@ -101,7 +100,7 @@ class ParallelScan::Spans {
   Lsn end_{0};
 };
 
-/// A part of the scan. Who reads it has it for itself.
+/// A part of the scan. Its reader has exclusive access.
 struct ParallelScan::Part {
   enum class State : std::uint8_t { Waiting, Reading, Read };
   State state = State::Waiting;  // Guarded by Shared::mutex.
@@ -138,7 +137,7 @@ struct ParallelScan::Shared {
 
   const SourceScope& scope;
   const query::PreparedQuery& query;
-  // Of the budget of whoever has begun it; who reads has one of its own.
+  // Of the query's work budget; each read of a part has a budget of its own.
   Cancellation cancellation;
   WorkLimits::Duration item_time_max = WorkLimits::Duration::max();
   std::atomic<bool> is_closed = false;
@@ -288,7 +287,7 @@ bool ParallelScan::next() {
   return found;
 }
 
-/// What is next, once it is read. False at the end.
+/// Takes the next part, once it is read. False at the end.
 bool ParallelScan::take_part() {
   at_ = 0;
   if (part_ && !part_->is_at_end) {

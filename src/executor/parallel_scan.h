@@ -19,8 +19,7 @@
 
 namespace orrery::executor {
 
-/// Who reads ahead for a scan. They run it when they have nothing else to do: nobody waits for
-/// them.
+/// Threads that read ahead for a scan when they are idle: nobody waits for them.
 struct ScanHelpers {
   using Post = std::function<void(std::move_only_function<void()>)>;
   Post post;                ///< hands work to others

@@ -75,7 +75,7 @@ class ParallelScanTest : public partition::StageTest {
     return walked;
   }
 
-  /// What is left of all documents, in the order in which they would be met alone.
+  /// The wanted documents, in the order of a scan without helpers.
   std::vector<std::string> wanted(std::string_view text, bool (*is_wanted)(int)) {
     std::vector<std::string> ids = walk(text, nullptr).ids;
     std::erase_if(ids, [&](const std::string& id) { return !is_wanted(std::stoi(id)); });

@@ -26,7 +26,7 @@ struct RangeSlice {
 /// Greater than that of any document.
 inline constexpr DocumentNumber kAllDocuments{UINT64_MAX};
 
-/// What a position leaves, in order. It may stem from other ranges than there are now: one that was
+/// The slices that a position leaves, in order. Its ranges may have changed since: one that was
 /// split has been read to the same document in each part, one that was merged only in its own.
 std::vector<RangeSlice> slices_from(const ReadFeedPosition& at, const catalog::RangeMap& map,
                                     const ContainerScope& scope);
@@ -34,7 +34,7 @@ std::vector<RangeSlice> slices_from(const ReadFeedPosition& at, const catalog::R
 std::vector<RangeSlice> all_slices(const ReadFeedPosition& at, const catalog::RangeMap& map,
                                    const ContainerScope& scope);
 
-/// The position of whoever has read `last` in slices[at], and nothing of those after it.
+/// The position after `last` in slices[at], with nothing read of the slices after it.
 ReadFeedPosition position_in(const std::vector<RangeSlice>& slices, std::size_t at,
                              DocumentNumber last);
 

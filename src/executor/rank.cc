@@ -39,7 +39,7 @@ Error too_much_memory() {
                "documents to compare. Filter more, or ask for fewer with TOP.");
 }
 
-/// What a ranking that is kept was for. Other queries that are laid aside have no such keys.
+/// The key of a suspended ranking. Other suspended queries have no such keys.
 std::string ranking_key(const QueryJob& job) {
   return fmt::format("rank\n{}\n{}\n{}", job.container->rid_text, job.query->hash(), job.target);
 }
@@ -237,7 +237,7 @@ class Ranking final : public SuspendedQuery {
       part_job_ = job_of(std::move(query));
       is_component_begun_ = true;
     }
-    // What is sorted comes in one page: for each further one all would be sorted again.
+    // A sorted query is read in one page: each further one would sort everything again.
     const bool is_ordered = part_job_.query->shape() == query::PreparedQuery::Shape::Ordered;
     if (is_ordered) part_job_.limits.bytes_max = std::numeric_limits<std::size_t>::max();
     ORRERY_TRY(const auto page, read_part(work));

@@ -16,7 +16,7 @@
 
 namespace orrery::executor {
 
-/// What has been done so far.
+/// The state of a query between two requests.
 class SuspendedQuery {
  public:
   virtual ~SuspendedQuery() = default;

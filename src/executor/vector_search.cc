@@ -128,7 +128,7 @@ Result<bool> VectorSearch::has_enough(const SourceScope& scope,
   }
   ORRERY_TRY(cursor.status());
   if (scope.work != nullptr && scope.work->has_stopped()) return interruption(*scope.work);
-  // What is wrong with a row is told by the query itself.
+  // The query itself reports the errors of rows.
   if (counts_documents || counts_rows || !trial.finish()) return false;
   return trial.position().skipped + trial.count() >= rows;
 }

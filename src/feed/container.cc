@@ -104,7 +104,7 @@ Result<ContainerPage> read_container(Reader& reader, const storage::Snapshot& sn
         oldest = strand.get();
       }
     }
-    // What a range would have shown is not known once it gave up: nothing may overtake it.
+    // A range that ran out of time may have an older change: nothing may overtake it.
     if (oldest == nullptr || out_of_time) break;
     Source& source = *oldest->source;
     const Lsn lsn = source.version().position.lsn;

@@ -94,7 +94,7 @@ Result<> check_position(const storage::Head& head, const PageRequest& request) {
         "The container keeps no tombstones: set changeFeedPolicy.tombstoneDuration (minutes, "
         "or -1 for ever), or leave out x-orrery-feed-deletes.");
   }
-  // Whoever begins at the beginning has seen nothing that could have been deleted since.
+  // A reader from the beginning has seen nothing that could have been deleted since.
   if (request.after == Lsn{}) return {};
   const Lsn begin = history_begin(head, request.scope, &storage::HistoryPart::tombstones_begin);
   if (std::max(request.after, request.began_at.value_or(Lsn{})) < begin) {

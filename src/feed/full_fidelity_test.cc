@@ -237,7 +237,7 @@ TEST_F(FullFidelityTest, AReaderOfTombstonesFromTheBeginningIsNotRefusedOnItsWay
   EXPECT_EQ(first.count, 2u);
   EXPECT_LT(first.position, begin);
   ASSERT_TRUE(first.began_at);
-  // Whoever has only that position may have missed a delete; but not one that began just now.
+  // A reader with only that position may have missed a delete; but not one that began just now.
   asked.after = first.position;
   EXPECT_TRUE(error_of(asked).starts_with(kOutsideRetention));
   asked.began_at = first.began_at;

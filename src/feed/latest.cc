@@ -16,8 +16,8 @@ namespace {
 /// A gap of more dead versions than this is jumped over; less is cheaper to step through.
 constexpr std::uint64_t kStepsMax = 2;
 
-// What things cost, beside each other: a step in the log (with the block around it), a step in the
-// entries of a scope, a version by its position.
+// Relative costs: a step in the log (with the block around it), a step in the entries of a scope, a
+// version by its position.
 constexpr double kLogStepCost = 1.0;
 constexpr double kEntryStepCost = 0.5;
 constexpr double kFetchCost = 4.0;

@@ -532,7 +532,7 @@ TEST_F(LatestTest, AFilterThatCannotDecideFailsThePageAndTheLag) {
 
 // ── against a model ──────────────────────────────────────────────────────────────────────────────
 
-/// What a partition should show: documents by key and id, at their last position.
+/// The expected state of a partition: documents by key and id, at their last position.
 struct Model {
   struct Place {
     std::uint64_t lsn;

@@ -16,7 +16,7 @@ using storage::LogPosition;
 
 namespace {
 
-/// How often whoever makes a map looks whether to stop.
+/// The stop flag is checked after so many entries while a map is built.
 constexpr std::size_t kStopInterval = 4096;
 /// Partitions that are remembered; beyond that those that were not used for longest are forgotten.
 constexpr std::size_t kEntriesMax = 1024;
@@ -172,8 +172,8 @@ Result<> LiveMaps::build(PartitionNumber partition) {
   const auto make = [&]() -> Result<LiveMap> {
     ORRERY_TRY(const auto snapshot, store_.snapshot());
     ORRERY_TRY(const auto head, head_in(snapshot, partition));
-    // What has come since may be little beside all documents; then only that is looked at. But a
-    // map that names mostly what is dead by now is made anew.
+    // A map with few changes since, compared with all documents, is extended by them. But one that
+    // names mostly dead versions by now is rebuilt.
     const bool extendable = before && before->head() <= head.lsn &&
                             before->count() < head.documents * 2 + limits_.new_lsns_min &&
                             head.lsns_above(before->head()) * kDeadStepCost < head.documents;
@@ -243,7 +243,7 @@ void LiveMaps::keep(PartitionNumber partition, LiveMap map,
   entry.rests_until = std::chrono::steady_clock::now() + took * limits_.rest_factor;
   entry.used = ++uses_;
   stats_.built.fetch_add(1, std::memory_order_relaxed);
-  // What has not been used for longest makes room.
+  // Evict the least recently used maps.
   for (;;) {
     std::size_t bytes = 0;
     auto oldest = entries_.end();

@@ -1,5 +1,4 @@
-// What a reader of the change feed asks for, and the page that it gets. reader.h makes one of the
-// other.
+// The request for a page of the change feed, and the page. reader.h makes one of the other.
 #pragma once
 
 #include <cstddef>
@@ -50,7 +49,7 @@ class ItemFilter {
                                   std::string& instead, WorkBudget& work) const = 0;
 };
 
-/// What the container says; outlives the request.
+/// Properties of the container; they outlive the request.
 struct ContainerFacts {
   Rid rid;
   const PartitionKeyDefinition* partition_key = nullptr;
@@ -64,8 +63,8 @@ struct PageRequest {
   std::optional<UnixSeconds> newer_than;  ///< and only those with a `_ts` above this
   bool wrapped = false;     ///< {"current":…,"metadata":…}; all versions come so in any case
   bool tombstones = false;  ///< Mode::Latest: deletes too, as far as the container keeps them
-  /// Mode::Latest with tombstones: reads on from the beginning, begun when the head was this. What
-  /// was deleted before need not be told.
+  /// Mode::Latest with tombstones: reads on from the beginning, begun when the head was this.
+  /// Deletes before it need not be told.
   std::optional<Lsn> began_at;
   const ItemFilter* filter = nullptr;
   ContainerFacts container;
@@ -98,7 +97,7 @@ struct EndedLife {
 struct Page {
   std::string text;  ///< the items, separated by commas, after what was in it before
   std::size_t count = 0;
-  /// What the reader goes on from, its next etag: the LSN of the last item, or without items as
+  /// The position to read on from, as the next etag: the LSN of the last item, or without items as
   /// far as was looked (the head, when there are none; never below what was asked for).
   Lsn position;
   Lsn head;                 ///< of the snapshot that was read

@@ -36,7 +36,7 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(first, text.find_last_not_of(" \t") - first + 1);
 }
 
-/// What stands between the quotes, if there are any. Nothing when there is only one of them.
+/// The text between the quotes, if there are any. Nothing when it is malformed.
 std::optional<std::string_view> unquoted(std::string_view text) {
   text = trimmed(text);
   const bool weak = text.starts_with("W/");

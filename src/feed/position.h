@@ -14,7 +14,7 @@
 
 namespace orrery::feed {
 
-/// What If-None-Match says on a change feed.
+/// The start of a change feed, as If-None-Match names it.
 struct Start {
   enum class Kind {
     Beginning,  ///< no such header

@@ -58,13 +58,13 @@ class Prefetcher {
   std::optional<PreparedPage> take(std::string_view key, const Owner& container);
 
  private:
-  /// Done by whoever comes first: the pool, or the one who needs it.
+  /// One read: by the pool or by the request that needs it, whichever comes first.
   class Reading {
    public:
     explicit Reading(Read read) : task_(std::move(read)), page_(task_.get_future()) {}
     /// Does it, unless somebody else has begun to.
     void run();
-    /// Waits for whoever does it. Once.
+    /// Waits until it is read. Call it once.
     Result<PreparedPage> page() { return page_.get(); }
 
    private:
@@ -88,7 +88,7 @@ class Prefetcher {
 /// by the read that is under way. Thread-safe.
 class PrefetchChain : public std::enable_shared_from_this<PrefetchChain> {
  public:
-  /// What comes after a page: the key under which it will be asked for, and how it is read.
+  /// The page to prefetch next: the key under which it will be asked for, and how it is read.
   struct Next {
     std::string key;
     Prefetcher::Read read;
@@ -115,7 +115,7 @@ class PrefetchChain : public std::enable_shared_from_this<PrefetchChain> {
   const Owner container_;
   const Find find_;
   std::mutex mutex_;
-  std::optional<Next> next_;  // What follows the last one read. Guarded by mutex_, as are
+  std::optional<Next> next_;  // Follows the last one read. Guarded by mutex_, as are
   int pages_ahead_ = 0;       // the number of pages begun and not taken,
   bool reading_ = false;      // and whether one is being read.
 };

@@ -14,8 +14,8 @@ using storage::Family;
 
 namespace {
 
-/// What a page costs at the most if there is nothing dead in its way: for itself, for each version
-/// that it looks at, and for each byte of these. Beyond that a map of the live versions is wanted.
+/// The highest cost of a page without dead versions in its way: for itself, for each version that
+/// it looks at, and for each byte of these. Beyond that a live map is wanted.
 constexpr std::chrono::nanoseconds kPageCost{300'000};
 constexpr std::chrono::nanoseconds kVersionCost{6'000};
 constexpr std::chrono::nanoseconds kByteCost{2};

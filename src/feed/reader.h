@@ -24,7 +24,7 @@ struct TimePosition {
   Lsn merged_at;
 };
 
-/// What a reader has still to read.
+/// The changes that a reader has not seen yet.
 struct Lag {
   std::uint64_t items = 0;
   std::uint64_t bytes = 0;               ///< of their texts

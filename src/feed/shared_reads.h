@@ -54,9 +54,9 @@ class SharedReads {
   explicit SharedReads(boost::asio::thread_pool& pool, SharedReadLimits limits = {})
       : pool_(pool), limits_(limits) {}
 
-  /// What `key` stands for, as it was at `now` or later. The key must hold everything that makes a
+  /// The value of `key`, as it was at `now` or later. The key must hold everything that makes a
   /// difference to what is read, apart from the moment.
-  /// `other`: who reads it, where it is not the usual pool. Lives as long as the call.
+  /// `other`: the lane that reads it, where it is not the usual pool. Lives as long as the call.
   template <typename Value>
   Async<std::shared_ptr<const Value>> get(std::string key, std::uint64_t now, Read read,
                                           const BackgroundPool::Lane* other = nullptr) {

@@ -43,7 +43,7 @@ class SharedReadsTest : public testing::Test {
     pool.join();
   }
 
-  /// What `key` reads at the moment that the store stands at when the read begins.
+  /// A read of `key` from the store as it is when the read begins.
   SharedReads::Read reading(std::string key) {
     return [this, key = std::move(key)]() -> Result<SharedRead> {
       std::unique_lock lock(mutex);

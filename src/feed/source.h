@@ -64,7 +64,7 @@ class Source {
   Lsn reached_;
 };
 
-/// What a source passes on. Judged from headers: what does not pass is not read any further.
+/// The predicate of a source, over headers and keys: versions that fail it are not read further.
 struct Passes {
   Scope scope;
   std::optional<std::int32_t> default_ttl;
@@ -83,7 +83,7 @@ struct Passes {
   }
 };
 
-/// What all sources of a partition stand on. Outlives them.
+/// The common state of all sources of a partition. Outlives them.
 struct SourceContext {
   const storage::Snapshot& snapshot;
   PartitionNumber partition;

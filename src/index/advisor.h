@@ -23,9 +23,9 @@ struct AdvisorLimits {
   std::uint64_t documents_per_row_min = 10;
   /// Of queries that have read less, the reading is added up: so many documents are too much.
   std::uint64_t documents_sum_min = 10'000;
-  /// What was added up is forgotten if nothing comes for that long.
+  /// The sum is dropped if nothing is added for that long.
   std::chrono::seconds memory = std::chrono::hours(1);
-  /// A wish is told once in so long: whoever hears it may not be able to grant it.
+  /// An index is advised once in so long: the caller may not be able to build it.
   std::chrono::seconds patience = std::chrono::minutes(1);
   std::size_t indexes_max = 32;  ///< of a container
   /// Of these, so many may be there for queries of read-only keys alone.
@@ -49,7 +49,7 @@ class Advisor {
   explicit Advisor(const Clock& clock, AdvisorLimits limits = {})
       : clock_(clock), limits_(limits) {}
 
-  /// What a query has done, without indexes that would have helped it.
+  /// The work of a query without indexes that would have helped it.
   struct Observation {
     std::string_view container;      ///< its `_rid`
     std::uint64_t documents = 0;     ///< of the container

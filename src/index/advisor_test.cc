@@ -66,7 +66,7 @@ class AdvisorTest : public testing::Test {
 
   ManualClock clock{1'743'508'800};
   Advisor advisor{clock};
-  std::vector<std::string> dropped;  // What the last advice was.
+  std::vector<std::string> dropped;  // By the last advice.
 };
 
 TEST_F(AdvisorTest, OneQueryThatReadsMuchForLittleIsEnough) {

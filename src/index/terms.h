@@ -1,4 +1,4 @@
-// What an index has of a document.
+// The terms of a document in its indexes.
 #pragma once
 
 #include <memory>

@@ -21,16 +21,6 @@ namespace dom = simdjson::dom;
 
 constexpr std::size_t kIdBytesMax = 1023;
 
-// A parser keeps tables of many times the size of the longest text it has seen. Threads keep one
-// for texts up to this size; a longer text gets its own, so that a few large documents do not make
-// every thread large for ever.
-constexpr std::size_t kKeptParserBytesMax = 256 * 1024;
-constexpr std::size_t kParserBytesMin = 4 * 1024;
-
-// simdjson's limit is only a first guard (it does not count empty objects and arrays); LeafCounter
-// applies ours exactly.
-constexpr std::size_t kParserDepth = kNestingMax + 2;
-
 // Up to this many names are looked for in a small table; more are sorted.
 constexpr std::size_t kHashedNamesMax = 128;
 

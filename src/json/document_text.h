@@ -19,6 +19,14 @@ namespace orrery::json {
 
 inline constexpr std::size_t kNestingMax = 128;
 
+// A parser of simdjson keeps tables of many times the size of the longest text it has seen. Threads
+// keep one for texts up to this size; a longer text gets its own, so that a few large documents do
+// not make every thread large for ever.
+inline constexpr std::size_t kKeptParserBytesMax = 256 * 1024;
+inline constexpr std::size_t kParserBytesMin = 4 * 1024;
+/// simdjson's limit is only a first guard: it does not count empty objects and arrays.
+inline constexpr std::size_t kParserDepth = kNestingMax + 2;
+
 /// A scalar at a path; an object or array there, or nothing, is std::monostate.
 struct NullValue {
   bool operator==(const NullValue&) const = default;

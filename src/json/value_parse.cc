@@ -15,11 +15,6 @@ namespace {
 
 namespace dom = simdjson::dom;
 
-// As in document_text.cc: a long text gets a parser of its own, so that no thread stays large.
-constexpr std::size_t kKeptParserBytesMax = 256 * 1024;
-constexpr std::size_t kParserBytesMin = 4 * 1024;
-constexpr std::size_t kParserDepth = kNestingMax + 2;
-
 simdjson::error_code check_grammar(dom::parser& parser, std::string text) {
   text.reserve(text.size() + simdjson::SIMDJSON_PADDING);
   if (parser.capacity() < text.size() || parser.max_depth() != kParserDepth) {

@@ -211,7 +211,7 @@ TEST_F(CommitterTest, WritersWaitWhileTooMuchIsStaged) {
   log.hold();
   submit("a");
   log.wait_for_append();
-  submit("b", 2000);  // Over the limit now: whoever comes next waits.
+  submit("b", 2000);  // Over the limit now: the next one waits.
   std::atomic<bool> handed_over{false};
   std::thread writer([&] {
     submit("c");

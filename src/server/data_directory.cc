@@ -210,7 +210,7 @@ DataDirectory::~DataDirectory() {
 
 void DataDirectory::describe_holder(const std::string& endpoint) const {
   const std::string text = fmt::format("orrery, process {}, at {}", ::getpid(), endpoint);
-  // Only a convenience for whoever comes second; the lock itself is what counts.
+  // Only a hint for a second server; the lock itself is what counts.
   if (::ftruncate(lock_, 0) == 0) {
     [[maybe_unused]] const auto written = ::pwrite(lock_, text.data(), text.size(), 0);
   }

@@ -25,7 +25,7 @@ class DataDirectory {
 
   const std::filesystem::path& path() const { return path_; }
   bool ephemeral() const { return ephemeral_; }
-  /// What a second server is told about this one.
+  /// Describes this server to a second one.
   void describe_holder(const std::string& endpoint) const;
 
   /// The self-signed certificate kept here, or for ephemeral ones in the user's cache. See

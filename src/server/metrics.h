@@ -1,4 +1,4 @@
-// What the server tells Prometheus about itself.
+// The server's metrics, for Prometheus.
 #pragma once
 
 #include <string>

@@ -19,7 +19,7 @@ class Server {
   virtual ~Server() = default;
 
   virtual std::uint16_t port() const = 0;
-  /// A few lines for whoever started it: where the data is, where it listens, and what to paste.
+  /// A few lines for the operator: where the data is, where it listens, and what to paste.
   virtual std::string introduction() const = 0;
   /// Stops accepting, finishes what is running for at most `grace`, and closes everything.
   virtual void stop(std::chrono::milliseconds grace) = 0;

@@ -95,7 +95,7 @@ struct Store::Handle {
   const std::shared_ptr<LatestSnapshot> latest;
   std::array<rocksdb::ColumnFamilyHandle*, kFamilyCount> families{};
   rocksdb::ColumnFamilyHandle* default_family = nullptr;
-  /// True once it is closed, and not only about to be. Shared with whoever waits for that.
+  /// True once it is closed, and not only about to be. Shared with recovery, which waits for that.
   std::shared_ptr<std::atomic<bool>> closed = std::make_shared<std::atomic<bool>>(false);
 };
 

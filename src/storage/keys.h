@@ -140,7 +140,7 @@ inline DocumentNumber document_number(std::string_view rid_key) {
 inline constexpr std::size_t kTermPrefixSize = 4 + 4;
 inline constexpr std::size_t kTermKeySizeMin = kTermPrefixSize + 8;
 
-/// What all entries of one index begin with.
+/// The prefix of all entries of one index.
 inline std::string terms_prefix(PartitionNumber partition, std::uint32_t index) {
   std::string key;
   append_u32(key, partition.value);

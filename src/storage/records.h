@@ -138,8 +138,8 @@ struct HistoryRecord {
   std::string make() const;
 };
 
-/// What a partition keeps besides the live documents. A part of its head, so that its writer needs
-/// nobody to tell it.
+/// Says which data a partition keeps besides the live documents. A part of its head, so that its
+/// writer needs nobody to tell it.
 struct RetentionSettings {
   enum class History : std::uint8_t { None, Tombstones, All };
   enum class PreviousImage : std::uint8_t { None, Delete, All };

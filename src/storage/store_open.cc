@@ -116,7 +116,7 @@ rocksdb::WalFilter::WalProcessingOption WalGuard::LogRecordFound(unsigned long l
   std::uint64_t& replayed = replayed_[wal];
   replayed = end_of_record(replayed, batch.GetDataSize());
   std::uint64_t number;
-  std::memcpy(&number, batch.Data().data(), sizeof number);  // What every batch begins with.
+  std::memcpy(&number, batch.Data().data(), sizeof number);  // Every batch begins with it.
   if (expected_ && number > *expected_) {
     stopped_in_ = wal;
     return on_gap_ == OnGap::Fail ? WalProcessingOption::kCorruptedRecord
@@ -264,7 +264,7 @@ std::string describe(const WalScan& scan, const std::filesystem::path& directory
                      scan.why);
 }
 
-/// For whoever has to decide at 3 a.m.
+/// For an operator who has to decide at 3 a.m.
 Error refusal(const Loss& loss) {
   std::string text = loss.damage + ". ";
   if (loss.commits > 0) {

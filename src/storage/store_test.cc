@@ -619,7 +619,7 @@ TEST(StoreOpenTest, AFirstStartOnAFullDiskCanBeRepeatedOnceThereIsSpace) {
 }
 
 TEST(StoreOpenTest, AFirstStartThatWasKilledBeforeItHadAStoreCanBeRepeated) {
-  // What a kill in the middle of writing the format file leaves behind.
+  // The remains of a kill in the middle of writing the format file.
   const TemporaryDirectory directory;
   std::ofstream(directory.path() / "format.new", std::ios::trunc) << "orrery sto";
   const auto store = try_open_store(directory.path());
@@ -711,8 +711,8 @@ TEST_F(StoreTest, ReadersGoOnWhileTheStoreIsReopened) {
       const FullDisk full(kFileBytesMax);
       EXPECT_FALSE(commit(*store, too_large("lost")));
     }
-    // Whoever reads when the old store is closed also closes it: recovery must wait until that is
-    // done, not only until it has begun.
+    // The last reader of the old store closes it: recovery must wait until that is done, not only
+    // until it has begun.
     const auto recovered = store->recover();
     EXPECT_TRUE(recovered) << recovered.error().message();
     for (int i = 0; i < 100 && !store->recover(); ++i) continue;

@@ -79,7 +79,7 @@ struct ManifestExtent {
 Result<ManifestExtent> sync_manifest(const std::filesystem::path& store, ManifestExtent known);
 
 /// Whether CURRENT and the MANIFEST that it names are no older than the mark says. Unavailable with
-/// what is damaged. What cannot be read at all is left to RocksDB.
+/// what is damaged. Unreadable files are left to RocksDB.
 Result<> check_manifest(const std::filesystem::path& store, const SyncedMark& mark);
 
 }  // namespace orrery::storage

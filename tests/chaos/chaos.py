@@ -37,13 +37,13 @@ EXPIRATION_SECONDS = TIMING.expiration_ms / 1000
 HOSTS = 4  # at the end; two leases each at the most
 HOSTS_MIN, HOSTS_MAX = 2, 6
 WRITERS = 6
-# What happens, in packs that are shuffled, so that a short run has a bit of everything.
+# The events, in packs that are shuffled, so that a short run has a bit of everything.
 PACK = (["kill host"] * 3 + ["pause host"] * 2 + ["host leaves"] + ["host joins"] + ["split"] * 2
         + ["merge"] * 2 + ["kill server"] + ["stop server"])
 GAP_SECONDS = 0.75
 PROCESSED_SECONDS_MAX = 60
 LEAVE_SECONDS_MAX = 30
-# What a busy machine may add to a time that the processor promises.
+# The delay that a busy machine may add to a time that the processor promises.
 MACHINE_SECONDS = 2.0
 
 
@@ -221,7 +221,7 @@ class Chaos:
                                              f"status {status}\n{host.log_tail()}")
 
     def calm_down(self):
-        """What is due happens now: who was stopped goes on, who was killed comes back."""
+        """Actions that are due run now: stopped processes go on, killed ones come back."""
         for _, _, action in sorted(self.agenda, key=lambda each: each[:2]):
             action()
         self.agenda = []

@@ -46,8 +46,8 @@ double monotonic_seconds() {
   return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
 }
 
-/// What happened, line by line. Thread-safe. A line is one write to a file that only grows, so that
-/// a process that is killed leaves whole lines.
+/// A log of events, line by line. Thread-safe. A line is one write to a file that only grows, so
+/// that a process that is killed leaves whole lines.
 class Record {
  public:
   explicit Record(const std::string& path)

@@ -1,4 +1,4 @@
-"""What must be true of a chaos run when it is over."""
+"""The invariants of a chaos run, checked when it is over."""
 
 import bisect
 import collections

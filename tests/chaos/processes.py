@@ -1,4 +1,4 @@
-"""What a chaos run is made of: hosts as processes, writers, and changes of the ranges."""
+"""The parts of a chaos run: hosts as processes, writers, and changes of the ranges."""
 
 import json
 import os

@@ -14,7 +14,7 @@ from commands import MANY_RANGES, wait_until
 
 class LeasesTest(commands.CommandLineTest):
     def leases(self, what, container, *arguments, stdin=None, code=0):
-        """What it prints; with another exit code than 0, what it complains."""
+        """Its output; with another exit code than 0, its error message."""
         done = self.run_command("leases", what, container.name, *self.place(arguments), *arguments,
                                 stdin=stdin)
         self.assertEqual(done.returncode, code, done)
@@ -28,7 +28,7 @@ class LeasesTest(commands.CommandLineTest):
         return container
 
     def deliver(self, container):
-        """What a processor gets now, in order."""
+        """The ids that a processor gets now, in order."""
         self.path("out").unlink(missing_ok=True)
         done = self.process(container, "--exec", self.append_to("out"))
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -130,7 +130,7 @@ class LeasesTest(commands.CommandLineTest):
         return found
 
     def renewal(self, container):
-        """What changes whenever the lease is written."""
+        """The text of the lease: it changes with every write."""
         return self.lease_file(container).read_text()
 
     def test_reset_to_a_time_delivers_exactly_what_is_newer(self):

@@ -24,7 +24,7 @@ class JsonlTest(commands.CommandLineTest):
             try:
                 text = path.read_text()
             except FileNotFoundError:
-                # Whoever takes a lease over takes back a file that its checkpoint does not count.
+                # The new owner of a lease removes a file that its checkpoint does not count.
                 continue
             self.assertTrue(text.endswith("\n"), path)
             for line in text.splitlines():

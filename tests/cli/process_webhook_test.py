@@ -41,7 +41,7 @@ class Hook:
             daemon_threads = True
 
             def handle_error(self, *_):
-                pass  # Whoever asked has gone away meanwhile; some tests want that.
+                pass  # The client has gone away meanwhile; some tests want that.
 
         self.server = Server(("127.0.0.1", port), Handler)
         self.port = self.server.server_port
@@ -104,7 +104,7 @@ class WebhookTest(commands.CommandLineTest):
                 self.assertEqual(hook.batches(), [written, written])
                 self.assertGreaterEqual(hook.requests[1]["time"] - hook.requests[0]["time"], 2)
                 self.assertIn(f"the webhook answered {status}: busy", done.stderr)
-                # Whoever keeps these keys can tell that it is the same batch.
+                # The retry of a batch has the same idempotency key.
                 keys = {each["headers"]["x-orrery-idempotency-key"] for each in hook.requests}
                 self.assertEqual(len(keys), 1)
 

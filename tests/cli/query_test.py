@@ -22,7 +22,7 @@ class QueryTest(commands.CommandLineTest):
         return container
 
     def query(self, container, text, *arguments, stdin=None):
-        """What it prints, and what it says beside."""
+        """Its standard output and standard error."""
         done = self.run_command("query", container.name, text, *arguments, stdin=stdin)
         self.assertEqual(done.returncode, 0, done)
         return done.stdout, done.stderr

@@ -91,7 +91,7 @@ def requested(headers):
 
 
 def check(response, headers, rid=None):
-    """What holds for every 200 and 304 of the feed of one range."""
+    """The invariants of every 200 and 304 of the feed of one range."""
     reached, after_lsn = position(response), requested(headers)
     assert response[wire.CONTINUATION] is None, f"x-ms-continuation makes clients repeat: {response!r}"
     assert reached >= after_lsn, f"the feed went backwards from {after_lsn}: {response!r}"

@@ -51,7 +51,7 @@ def send(container, text, parameters=None, scope=None, size=None, token=None, he
 
 
 def check(response, rid, size=None):
-    """What holds for every page."""
+    """The invariants of every page."""
     body = response.json
     assert list(body) == ["_rid", "Documents", "_count"] and body["_rid"] == rid, f"{response!r}"
     assert body["_count"] == len(body["Documents"]) == int(response["x-ms-item-count"]), f"{response!r}"

@@ -1,4 +1,4 @@
-"""What one query may cost: a short text, or a long one, harms nobody."""
+"""The cost limits of one query: a short text, or a long one, harms nobody."""
 import time
 
 import pytest

@@ -189,7 +189,7 @@ def test_parameters_may_come_in_another_order(spread):
     expected = page(given, token).expect(200).json["Documents"]
     for parameters in (given[::-1], given[1:] + given[:1]):
         assert page(parameters, token).expect(200).json["Documents"] == expected
-    # What has no value is undefined, and not null.
+    # A parameter without a value is undefined, and not null.
     page(given[:2] + [{"name": "@none"}], token).expect(400, text="Invalid Continuation Token")
 
 

@@ -1,4 +1,4 @@
-"""What a query's request says, which part of the container it is about, and what its answer carries."""
+"""The request of a query, the part of the container that it is about, and the contents of its answer."""
 import json
 
 import pytest

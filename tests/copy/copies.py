@@ -1,4 +1,4 @@
-"""What the tests of `orrery copy` share: a server, containers, and the command. Standard library only."""
+"""Shared by the tests of `orrery copy`: a server, containers, and the command. Standard library only."""
 
 import json
 import pathlib

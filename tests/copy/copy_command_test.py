@@ -1,4 +1,4 @@
-"""What `orrery copy` does, and what it says when it can't."""
+"""The command `orrery copy`: its effects and its error messages."""
 
 import shutil
 import subprocess

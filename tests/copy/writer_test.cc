@@ -82,7 +82,7 @@ TEST_F(WriterTest, WhoeverHasLostTheLeaseIsRefused) {
 }
 
 TEST_F(WriterTest, WhatIsUnderWayLandsOnce) {
-  // Both have seen the same; whoever comes second finds that the position has moved.
+  // Both have seen the same; the second one finds that the position has moved.
   make_target();
   LeaseWriter before = writer(kAll, 10);
   EXPECT_EQ(write(before, change(4)), WriteOutcome::Done);

@@ -127,7 +127,7 @@ class MapChecker:
         return {path.name for path in (self.root / "src").iterdir() if path.is_dir()}
 
     def may_include(self, module):
-        """What the layers admit, of modules that are there."""
+        """The modules that the layers admit, of those that are there."""
         return check_layers.MAY_INCLUDE.get(module, set()) & (self.modules() | {"orrery"})
 
     # ── files and functions ──

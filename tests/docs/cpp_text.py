@@ -1,4 +1,4 @@
-"""What the checker of maps reads from C++ sources, as text: which functions a file defines or
+"""Reads C++ sources as text, for the checker of maps: which functions a file defines or
 declares, and which members hold threads."""
 
 import dataclasses

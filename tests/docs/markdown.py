@@ -1,4 +1,4 @@
-"""What the checker of maps reads from a Markdown file: tables, code spans, links and headings, each
+"""Reads a Markdown file for the checker of maps: tables, code spans, links and headings, each
 with the line that it stands on."""
 
 import dataclasses

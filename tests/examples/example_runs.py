@@ -1,4 +1,4 @@
-"""What the tests of the examples share: the account, and a program that runs.
+"""Shared by the tests of the examples: the account, and a program that runs.
 
 with_server.py starts the server and says where it is; ORRERY_EXAMPLES is the directory of the programs."""
 

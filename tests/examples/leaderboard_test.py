@@ -32,7 +32,7 @@ def test_shows_the_best_scores_and_follows_them(client, database):
 
     for _ in range(200):
         play(f"player {chance.randrange(30)}", chance.randrange(10_000))
-    # What is no score is passed over.
+    # Documents without a valid score are skipped.
     container.create({"id": "odd-1", "player": 7, "score": 99_999}, [7]).expect(201)
     container.create({"id": "odd-2", "player": "nobody"}, ["nobody"]).expect(201)
     with Program("leaderboard", database.id, "scores", "boards", "--top=5") as program:

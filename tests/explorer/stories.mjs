@@ -1,4 +1,4 @@
-// What all tests of the explorer begin with and end with: a browser, pages that are signed in, containers.
+// Setup and teardown of all tests of the explorer: a browser, pages that are signed in, containers.
 
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
@@ -14,7 +14,7 @@ export const PHONE = { width: 360, height: 740 };
 
 export const rest = new Rest(ENDPOINT, KEY);
 export let browser;
-/** Those that are open; whoever opens one by itself adds it. */
+/** Open pages; a test that opens one by itself adds it. */
 export const pages = [];
 
 before(async () => {
@@ -22,7 +22,7 @@ before(async () => {
 });
 after(() => browser?.close());
 
-/** A page signed in, at that hash. What the console complained of fails the test at its end. */
+/** A page signed in, at that hash. Errors in the console fail the test at its end. */
 export async function visit(place = "", options = {}) {
   const page = await open(browser, EXPLORER + place, options);
   pages.push(page);

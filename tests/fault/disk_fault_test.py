@@ -46,7 +46,7 @@ REFUSAL_SECONDS_MAX = 10
 TMPFS_BYTES = 400 << 20
 VIOLATIONS_SHOWN = 20
 
-# What a message must say, whatever its wording.
+# Words that a message must have, whatever its wording.
 SAYS_DISK_FULL = re.compile(r"space|full", re.I)
 SAYS_DISK_BROKEN = re.compile(r"disk|storage|I/O|input/output|write|fail", re.I)
 
@@ -276,8 +276,8 @@ def run_on_tmpfs(test, directory):
         test.may_refuse = True
         fill_up(ballast)
         test.start_writers(large=True)
-        # A small write may still find room where a large one does not. What the server gives back
-        # while it tries to recover is taken away again.
+        # A small write may still find room where a large one does not. Space that the server
+        # frees while it tries to recover is taken away again.
         test.expect_refusals(meanwhile=lambda: fill_up(ballast))
         os.remove(ballast)
         if test.promises.violations:

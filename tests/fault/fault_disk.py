@@ -44,8 +44,8 @@ class FaultDisk:
             for name in names:
                 path = os.path.join(directory, name)
                 status = os.lstat(path)
-                # What the library never saw synchronised was written through stdio and left to
-                # the kernel: after a power failure such a file is there, and empty.
+                # A file that the library never saw synchronised was written through stdio and left
+                # to the kernel: after a power failure it is there, and empty.
                 length = synced.get(status.st_ino, 0)
                 if length < status.st_size:
                     lost += status.st_size - length

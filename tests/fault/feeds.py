@@ -1,4 +1,4 @@
-"""Change feeds under crashes: whoever resumes from an etag that was handed out before, misses nothing and
+"""Change feeds under crashes: a reader that resumes from an earlier etag misses nothing and
 sees nothing twice, whatever was killed meanwhile, a split or a merge included.
 
 Two containers of their own database, one with full history. Each key has one writer, which knows what it
@@ -219,7 +219,7 @@ class Feeds:
         return found
 
     def disorder(self, container, items, after, response, all_versions):
-        """What is wrong with a page as such, or None."""
+        """The fault of a page as such, or None."""
         lsns = [version_of(item)[1].lsn for item in items]
         if not lsns or lsns != sorted(lsns) or lsns[0] <= after or response["etag"] != f'"{lsns[-1]}"':
             return f"a page of {lsns} after {after} with etag {response['etag']}"

@@ -1,8 +1,8 @@
-"""What a server has promised by its answers, and whether it has kept it.
+"""The promises of a server by its answers, and whether it has kept them.
 
 Writers report every answer here, and every request that got none. After a restart `check` reads
-everything back. A request without an answer is a *doubt*: it may have happened or not, wholly. What
-`check` finds settles the doubts; from then on it is a promise like any other.
+everything back. A request without an answer is a *doubt*: it may have happened or not, wholly.
+`check` settles the doubts; from then on its findings are promises like any other.
 
 All writes of a physical partition are ordered by LSN, so documents may be written by many threads
 at once: the promise is the acknowledged write with the highest LSN.
@@ -92,7 +92,7 @@ class Container:
 
 
 class ContainerName:
-    """What is known about the container of one name."""
+    """The known state of the container of one name."""
 
     def __init__(self, database, name, durable_name=False):
         self.database = database
@@ -198,7 +198,7 @@ class Promises:
             self._take_lsn(container, outcome, name)
             if document is not None:
                 self._judge_written(container, key, outcome, response, name)
-            # What the same writer left open before is settled: it came earlier in the log or never.
+            # Earlier doubts of the same writer are settled: they came earlier in the log or never.
             if key in where.doubts:
                 where.doubts[key] = [d for d in where.doubts[key] if d.writer != writer]
             before = container.promised.get(key)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Checks that every header compiles alone: check_headers.py <project root> <build directory> [--public] [--all].
+"""Checks that every header compiles alone: check_headers.py <project root> <build directory> [--all].
 
-Each header under src/ and include/ (with --public: include/ only) is compiled in a translation unit that holds
+Each header under src/ and include/ is compiled in a translation unit that holds
 nothing but its include, with the flags of its module from compile_commands.json but without the precompiled
 header. What passed is remembered in the build directory together with all the files that went into it, and is not
 compiled again until one of them changes. The public headers are compiled by g++ 12 as well, in C++20, as those do it who use them. Headers of tests
@@ -137,7 +137,7 @@ def main():
 
     todo = []
     passed = {}
-    for header in project.headers(["include"] if "--public" in sys.argv else ["src", "include"]):
+    for header in project.headers(["src", "include"]):
         for flags, name, title in project.commands(header):
             known = memory.get(title)
             if known and fingerprint(flags, known["files"]) == known["fingerprint"]:

@@ -49,7 +49,7 @@ def check_contents(prefix, build):
     installed = {path.name for path in (prefix / "include" / "orrery").glob("*.h")}
     if strange or missing or headers != installed:
         sys.exit(f"in the package but not meant for it: {strange}\nmissing: {missing}, {headers ^ installed}")
-    # What the package says of itself must not say where it was made or put.
+    # The package's own metadata must not name the place where it was made or put.
     for path in prefix.rglob("*"):
         if path.suffix in (".cmake", ".pc"):
             text = path.read_text()

@@ -64,7 +64,7 @@ TEST_F(ProcessorTest, HostsShareTheLeasesEvenlyAndSparesWait) {
     auto counts = owners();
     return counts.size() == 4 && !counts.contains("null");
   }));
-  // Whoever is left out takes over when one goes.
+  // The host without a lease takes over when one goes.
   std::string spare;
   auto counts = owners();
   for (int i = 0; i < 5; ++i) {

@@ -15,7 +15,7 @@ using ::testing::SizeIs;
 
 class ForeignLeasesTest : public ProcessorTest {
  protected:
-  /// What the ids of the group begin with, by rids as .NET does it or by names as Java's
+  /// The prefix of the ids of the group, by rids as .NET does it or by names as Java's
   /// handleChanges does.
   std::string group_id(bool by_names = false) {
     const std::string rid = monitored_->read().value.rid;

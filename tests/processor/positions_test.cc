@@ -60,7 +60,7 @@ TEST_F(PositionsTest, ByCountOnlyEveryHundredDocumentsAreWritten) {
   const auto last = last_of_batches();
   ASSERT_EQ(last.size(), 5u);
   EXPECT_EQ(before, (std::vector<std::string>{"\"0\"", "\"0\"", last[1], last[1], last[3]}));
-  // What is done when the host stops is written all the same.
+  // The last position is written all the same when the host stops.
   EXPECT_EQ(position(), last[3]);
   one->unregister_observers();
   EXPECT_EQ(position(), last[4]);
@@ -98,7 +98,7 @@ TEST_F(PositionsTest, ExplicitlyOnlyTheObserverWrites) {
     ASSERT_TRUE(wait_until([&] { return record_.distinct() == 40; }));
   }
   EXPECT_EQ(position(), last_of_batches()[1]);
-  // What was not confirmed comes again, and nothing else.
+  // Changes after the checkpoint come again, and nothing else.
   auto two = host("host-2", options);
   ASSERT_TRUE(wait_until([&] { return record_.counts()["d39"] == 2; }));
   for (const auto& [id, count] : record_.counts()) {

@@ -18,7 +18,7 @@ namespace {
 using namespace std::chrono_literals;
 using namespace orrery::processor;
 
-/// What a line says must be there even if the process is killed right after it.
+/// Flushes: a line must be there even if the process is killed right after it.
 void tell(const std::string& line) {
   std::printf("%s\n", line.c_str());
   std::fflush(stdout);

@@ -40,7 +40,7 @@ inline std::string member(std::string_view document, const std::string& name) {
   return std::string(document.substr(at, document.find_first_of(",}", at) - at));
 }
 
-/// What observers of any number of hosts have seen. Thread-safe.
+/// The events that observers of any number of hosts have seen. Thread-safe.
 class Record {
  public:
   struct Batch {

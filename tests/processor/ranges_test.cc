@@ -59,7 +59,7 @@ TEST_F(RangesTest, ChildrenBeginWhereTheirParentWas) {
   one->unregister_observers();
   const std::string parent = positions().at("0");
   split_first();
-  // They are made by whoever meets the split; nothing is written meanwhile that would move them on.
+  // The host that meets the split makes them; no writes meanwhile move them on.
   auto two = host("host-2", options);
   ASSERT_TRUE(wait_until([&] { return tokens() == range_ids(); }));
   two->unregister_observers();

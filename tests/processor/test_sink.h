@@ -1,5 +1,5 @@
-// What hosts of the tests have in common, in whatever process they are: their options, and a sink
-// that refuses those whose epoch is over.
+// Shared by hosts of the tests, in whatever process they are: their options, and a sink that
+// refuses hosts whose epoch is over.
 #pragma once
 
 #include <cstdint>

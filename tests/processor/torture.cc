@@ -25,7 +25,7 @@ using orrery::processor::simulation::Schedule;
 
 constexpr std::uint64_t kReportEvery = 1000;
 
-/// What all workers have done so far.
+/// The totals of all workers so far.
 class Tally {
  public:
   void add(const Schedule& schedule) {

@@ -55,7 +55,7 @@ def target_ranges(container, wanted):
 
 
 def combine(info, rows_of_ranges):
-    """What comes of the rows of all ranges, according to the plan."""
+    """Combines the rows of all ranges, according to the plan."""
     if info["orderBy"]:
         rows = merge_sorted(info["orderBy"], rows_of_ranges)
     else:

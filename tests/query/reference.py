@@ -1,4 +1,4 @@
-"""What a query means, written to be read: one document after the other, nothing remembered, nothing clever.
+"""The semantics of queries, written to be read: one document after the other, nothing remembered, nothing clever.
 
 Numbers are int64 (Python's int) or double (float). A scope is a dictionary from aliases to values.
 """
@@ -173,7 +173,7 @@ def unary(operator, value):
     return double_or_integer(-value) if operator == "-" else value
 
 
-# What is not a boolean counts as undefined.
+# Values other than booleans count as undefined.
 
 def logical_and(left, right):
     if left is False or right is False:

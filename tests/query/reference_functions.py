@@ -9,7 +9,7 @@ INT64_MIN, INT64_MAX = -2**63, 2**63 - 1
 
 
 def double_or_integer(number):
-    """What a result is: an integer beyond int64 becomes a double."""
+    """The result as a number: an integer beyond int64 becomes a double."""
     if isinstance(number, int) and not INT64_MIN <= number <= INT64_MAX:
         return float(number)
     return number

@@ -7,7 +7,7 @@ import functools
 
 
 class Undefined:
-    """What is not there. There is one, UNDEFINED."""
+    """The missing value. There is one, UNDEFINED."""
 
     def __repr__(self):
         return "undefined"

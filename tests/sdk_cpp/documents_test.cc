@@ -28,7 +28,7 @@ using ::testing::StartsWith;
 
 class DocumentsTest : public AccountTest {};
 
-/// What `call` throws.
+/// The exception that `call` throws.
 template <typename Call>
 CosmosException thrown_by(Call call) {
   try {

@@ -239,8 +239,8 @@ TEST(RestartTest, AccountThatBeganAnewDoesNotPassForWhatItWas) {
   server.restart();
   make();
   stars.create_item(R"({"id":"new","pk":"k"})", "k");
-  // The container has the same rid as before. What this client has seen there is lost, and it says
-  // so instead of showing what is older.
+  // The container has the same rid as before. The data that this client has seen is lost, and it
+  // says so instead of showing older data.
   try {
     stars.read_item("new", "k");
     ADD_FAILURE() << "nothing was thrown";

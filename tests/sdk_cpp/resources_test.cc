@@ -278,7 +278,7 @@ TEST(KeysTest, EveryKeyDoesWhatItMay) {
   } catch (const CosmosException& failure) {
     EXPECT_EQ(failure.status(), 401);
   }
-  // Orrery gives no resource tokens, and tells whoever comes with one.
+  // Orrery gives no resource tokens, and tells clients that come with one.
   const CosmosClient guest(server.endpoint(),
                            client::Credential::resource_token("type=resource&ver=1&sig=a+b/c==;"));
   try {

@@ -51,7 +51,7 @@ inline std::string orrery_binary() {
 #endif
 }
 
-/// What a command of the binary said, and how it ended.
+/// The output and exit code of a command of the binary.
 struct CommandOutcome {
   int exit_code = -1;
   std::string output;  ///< standard output and standard error
@@ -162,7 +162,7 @@ class ServerProcess {
     wait_for_endpoint();
   }
 
-  /// As an operator would. What is running comes to its end.
+  /// As an operator would. Running requests come to their end.
   void stop() { end(SIGTERM); }
   /// As a crash.
   void kill() { end(SIGKILL); }
@@ -179,7 +179,7 @@ class ServerProcess {
   }
   void resume() { ::kill(process_, SIGCONT); }
 
-  /// What it said on standard error.
+  /// Its standard error.
   std::string log() const {
     std::ifstream file(directory_ / "log");
     return {std::istreambuf_iterator<char>(file), {}};

@@ -196,8 +196,8 @@ TEST_F(TlsTest, CrashInTheMiddleOfARequestIsOutlived) {
   auto feed = stars.change_feed(feed_options);
   EXPECT_TRUE(feed.next().waited);
 
-  // It takes no more than what fits into the buffers, and then it is gone: whoever writes on must
-  // hear of it, and not be ended by a signal.
+  // It takes no more than what fits into the buffers, and then it is gone: the writer must hear
+  // of it, and not be ended by a signal.
   server_.pause();
   std::atomic<bool> is_writing = false;
   std::jthread writer([&] {

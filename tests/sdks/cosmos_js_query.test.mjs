@@ -12,7 +12,7 @@ const PAGES_MAX = 1000;
 /** The server merges the ranges. The client changes these headers: each query has its own. */
 const whole = () => ({ initialHeaders: { "x-orrery-cross-partition-queries": "serve" } });
 const RANGE_ID = "x-ms-documentdb-partitionkeyrangeid";
-// What the client itself gets wrong when it puts the ranges' answers together: MIN forgets what it had when a range has
+// Bugs of the client itself when it merges the ranges' answers: MIN forgets what it had when a range has
 // no values, and COUNTIF, which it announces, is not among its aggregates.
 const WRONG_IN_CLIENT = ["MIN", "COUNTIF"];
 

@@ -163,7 +163,7 @@ describe("C++ and @azure/cosmos on one change feed", () => {
       return lines.split("\n").filter(Boolean).map((line) => JSON.parse(line));
     };
 
-    /** What the ids of a container's leases begin with, as .NET makes them. */
+    /** The prefix of the ids of a container's leases, as .NET makes them. */
     const groupOf = async (container) => {
       const [{ resource: inDatabase }, { resource: itself }] = await Promise.all([
         database().read(),

@@ -80,7 +80,7 @@ function runFile(file, onlyList) {
   if (onlyList) return report();
   const settle = (test, outcome, error) => {
     const entry = tests.get(test.retriedTest() ?? test);
-    // What a test still does after its end, for instance to throw, does not change that it failed.
+    // A failed test stays failed, whatever it does after its end, for instance throw.
     if (entry && entry.outcome !== "failed")
       Object.assign(entry, { outcome, error: error?.message ?? error?.code });
   };

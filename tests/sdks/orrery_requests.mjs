@@ -1,4 +1,4 @@
-// What tests of @azure/cosmos share: the server that with_server.py has started, and requests of Orrery's own.
+// Shared by the tests of @azure/cosmos: the server that with_server.py has started, and requests of Orrery's own.
 
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";

@@ -1,4 +1,4 @@
-// What query_classes.json has, for the tests of both Node clients.
+// The contents of query_classes.json, for the tests of both Node clients.
 
 "use strict";
 

@@ -1,4 +1,4 @@
-"""What a change feed must show, kept in plain dictionaries.
+"""The expected contents of a change feed, kept in plain dictionaries.
 
 The torture test makes one request at a time, so that the model knows every commit. Two things it cannot
 know and learns from answers: in which instant of its last second a document expires, and at which LSN an

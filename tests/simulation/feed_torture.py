@@ -290,7 +290,7 @@ class Torture:
         response = self.connection.post(f"/{container.link}/operations/partitionkeydelete", None, wire.of_key(key))
         self.expect(response, 200)
         received = time.time()
-        # What it took is not told; the container is read until it is done, and the LSNs come from the history.
+        # The answer does not list the deletes; the container is read until it is done, and the LSNs come from the history.
         wait_until(lambda: self.connection.get(f"/{container.link}/docs", wire.of_key(key)).json["_count"] == 0,
                    20, f"{container.name}: the delete of key {key!r}")
         here = [document for document in container.documents.values() if document.key == key]

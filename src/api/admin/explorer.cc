@@ -12,7 +12,7 @@ constexpr std::string_view kRoot = "_explorer";
 constexpr std::string_view kStartPage = "index.html";
 
 // Only what comes from this server, no inline code, no text that becomes code or markup, and nobody
-// may frame the page: whoever gets a script into it gets the account key.
+// may frame the page: an injected script would get the account key.
 constexpr std::string_view kContentSecurityPolicy =
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
     "form-action 'none'; base-uri 'none'; frame-ancestors 'none'; "

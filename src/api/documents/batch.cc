@@ -28,7 +28,7 @@ namespace {
 
 using partition::Write;
 
-/// What a result weighs beside its text: names, numbers, etag.
+/// Bytes of a result beside its text: names, numbers, etag.
 constexpr std::int64_t kResultBytesMax = 256;
 
 Result<std::string_view> body_of(const BatchOperation& operation) {
@@ -430,7 +430,7 @@ class BulkRun {
       nullptr;                       // By the request; none once ranges have changed under it.
   std::optional<PartitionKey> key_;  // Of the request, for operations that name none.
   std::map<RangeId, RangeVisit> visits_;
-  std::vector<catalog::ContainerPtr> held_;  // Whose ranges are pointed at above.
+  std::vector<catalog::ContainerPtr> held_;  // They own the ranges above.
 };
 
 }  // namespace

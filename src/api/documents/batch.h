@@ -18,7 +18,7 @@
 
 namespace orrery::api {
 
-/// What the answer to a batch may weigh.
+/// The size limit of the response to a batch.
 inline constexpr std::int64_t kBatchResponseBytesMax = 4 << 20;
 
 /// One operation, ready for the writer.
@@ -37,7 +37,7 @@ Result<PlannedOperation> plan_operation(const catalog::ContainerPtr& container,
 /// The key that an operation names; nothing when it names none. BadRequest.
 Result<std::optional<PartitionKey>> key_of(const BatchOperation& operation);
 
-/// What came of one operation. As it is made: it was not tried because of another one.
+/// The outcome of one operation. By default it was not tried, because another one failed.
 struct OperationOutcome {
   int status = 424;
   int substatus = 0;

@@ -1,4 +1,4 @@
-// What requests on documents have in common: the key they name, the range it lives in, and the
+// The common parts of requests on documents: the key they name, the range it lives in, and the
 // document in their body.
 #pragma once
 
@@ -61,7 +61,7 @@ Result<> check_indexing_directive(std::string_view directive);
 /// Prefer: return=minimal. No body is wanted in return.
 bool wants_minimal(const Context& context);
 
-/// What a write or read in a transaction is answered with.
+/// Status and charge of a write or read in a transaction.
 struct OperationStatus {
   int status;
   Charge charge;

@@ -17,8 +17,8 @@ namespace orrery::api {
 using Change = std::function<Result<partition::NewVersion>(std::string_view text)>;
 
 /// Reads `{"operations":[…],"condition":"from c where …"}`, or only the array. BadRequest when it
-/// is neither, or what is in it cannot be read. What it returns depends on nothing but the
-/// container, which it holds.
+/// is neither, or what is in it cannot be read. The change depends on nothing but the container,
+/// which it holds.
 Result<Change> read_patch(const catalog::ContainerPtr& container, std::string_view body);
 
 }  // namespace orrery::api

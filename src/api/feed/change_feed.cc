@@ -58,7 +58,7 @@ ChangeFeedAnswer answer_of(feed::Page page, UnixSeconds resolved_at_head) {
   if (page.ended_life) answer.warning = feed_warning(*page.ended_life);
   answer.resolved_ts = resolved_ts(page.caught_up, resolved_at_head, page.position < page.merged_at,
                                    page.count, page.last_ts);
-  // Whoever is up to date must be told so by the status: every client's loop ends on it.
+  // A reader that has caught up must get a 304: every client's loop ends on it.
   if (page.count == 0 && page.caught_up) return answer;
   answer.body = std::move(page.text);
   close_feed(answer.body, page.count);
@@ -75,7 +75,7 @@ bool is_hurried(const feed::PageRequest& page) {
          !page.container.default_ttl;
 }
 
-/// What tells a request for a page from every other that is hurried.
+/// The key of a prefetched page: container, range, mode, options and position.
 std::string ahead_key(const catalog::Container& container, const catalog::Range& range,
                       const feed::PageRequest& page) {
   return fmt::format("feed\n{}\n{}\n{}{}{}\n{}", container.rid_text, range.id.value,
@@ -96,8 +96,8 @@ Result<feed::PreparedPage> read_feed_page(const Services& services, const catalo
   return read;
 }
 
-/// What comes after a page of a reader that takes page after page, if it looks as if there were
-/// many more to come.
+/// The next page to prefetch for a reader that takes page after page; nothing unless many more
+/// seem to follow.
 std::optional<feed::PrefetchChain::Next> next_page(const Services& services,
                                                    const catalog::ContainerPtr& container,
                                                    const catalog::Range& range,

@@ -62,7 +62,7 @@ struct ChangeFeedAnswer {
   bool not_modified() const { return body_size() == 0; }
 };
 
-/// What is known without looking at the store: a reader of one range that is at its head. Never
+/// The answer without a read of the store, for a reader of one range that is at its head. Never
 /// blocks.
 std::optional<ChangeFeedAnswer> answer_from_memory(const Services& services,
                                                    const ChangeFeedRequest& request);

@@ -40,7 +40,7 @@ class FeedFilter final : public feed::ItemFilter {
     }
     if (!shown_ || shown_->is_star()) return Decision::Keep;
     ORRERY_TRY(const bool is_made, shown_->show(instead, named, &work));
-    // What would be larger than a page is not made; the item is shown whole, rather than lost.
+    // A projection larger than a page is not made; the item is shown whole, rather than lost.
     return is_made ? Decision::Replace : Decision::Keep;
   }
 

@@ -29,7 +29,7 @@ class FeedFilterTest : public testing::Test {
     EXPECT_EQ(made.error().code(), ErrorCode::BadRequest);
     return made.error().message();
   }
-  /// What is shown of an item: "" nothing, "whole", or the text that replaces it.
+  /// The shown form of an item: "" nothing, "whole", or the text that replaces it.
   static std::string shown(const feed::ItemFilter& filter, std::string_view current,
                            std::string_view previous = "") {
     std::string instead;

@@ -56,7 +56,7 @@ std::optional<std::chrono::seconds> wait_preference(const Context& context) {
     }
     std::uint32_t seconds = 0;
     const auto [end, failure] = std::from_chars(value.data(), value.data() + value.size(), seconds);
-    // What is not understood is ignored, as HTTP has it for preferences. A number too large is one.
+    // A malformed preference is ignored, as HTTP has it. Too large a number means the longest wait.
     if (failure == std::errc::result_out_of_range) return kWaitMax;
     if (failure != std::errc() || end != value.data() + value.size() || seconds == 0) continue;
     return std::min<std::chrono::seconds>(std::chrono::seconds(seconds), kWaitMax);
@@ -65,7 +65,7 @@ std::optional<std::chrono::seconds> wait_preference(const Context& context) {
 }
 
 std::optional<std::string_view> start_header(const Context& context) {
-  // Who takes up a stream again repeats its first request, with the id of the last event added.
+  // A client that reconnects repeats its first request, with the id of the last event added.
   if (const auto id = context.header(headers::kLastEventId); !id.empty() && stream_form(context)) {
     return id;
   }
@@ -101,7 +101,7 @@ std::string shape_of(const Context& context, const ChangeFeedRequest& request) {
   for (const auto* range : request.ranges(*context.target.container)) {
     fmt::format_to(std::back_inserter(shape), " {}", range->partition->number().value);
   }
-  // What a filter means depends on the container's definition.
+  // The meaning of a filter depends on the container's definition.
   if (page.filter != nullptr) shape.append(" ").append(context.target.container->etag().text());
   for (const HeaderName name : {headers::kPartitionKey, headers::kStartEpk, headers::kEndEpk,
                                 headers::kFeedFilter, headers::kFeedSelect}) {

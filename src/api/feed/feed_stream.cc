@@ -9,7 +9,7 @@
 //   {"etag":"\"12\"","Documents":[…],"_count":1}
 //
 // A transaction is an event of its own, unless the reader is behind by more than a chunk: then the
-// transactions of a chunk come in one. What is sent is made once for all who are at the same place.
+// transactions of a chunk come in one. Readers at the same position share one read.
 #include <algorithm>
 #include <utility>
 
@@ -31,7 +31,7 @@ namespace {
 using partition::WakeReason;
 using std::chrono::steady_clock;
 
-/// What is made, and held for a slow reader, at a time. A transaction is sent whole all the same.
+/// The size limit of a chunk; one at a time is held for a slow reader. A transaction is not split.
 constexpr std::size_t kPieceBytesMax = 128 * 1024;
 /// A chunk ends after this, with or without something in it.
 constexpr std::chrono::milliseconds kPieceTimeMax{200};
@@ -110,7 +110,7 @@ class Framing {
   StreamForm form_;
 };
 
-/// What is read at one place, ready to be sent.
+/// The result of one read, ready to be sent.
 struct StreamChunk {
   std::string text;  ///< empty: nothing matched
   std::string etag;
@@ -187,7 +187,7 @@ class FeedStream final : public http::BodyStream {
 void FeedStream::bind(ChangeFeedRequest request) {
   request_ = std::move(request);
   request_.since_with_items = false;
-  // Who gives no number of items gets what has come together.
+  // Without x-ms-max-item-count a chunk is not bounded by count.
   if (context_.header(headers::kMaxItemCount).empty()) request_.page.count_max.reset();
   request_.page.bytes_max = kPieceBytesMax;
   shape_ = shape_of(context_, request_);
@@ -236,7 +236,7 @@ bool FeedStream::behind() const {
 
 // ── Reading ──
 
-/// Reads what comes after etag_ and moves it on. What there is to send is in chunk_.
+/// Reads the changes after etag_ into chunk_, and advances etag_.
 Async<> FeedStream::read() {
   auto& push = services_.push;
   const UnixSeconds now = services_.clock.unix_seconds();
@@ -401,8 +401,8 @@ http::SharedText FeedStream::made(std::string text) {
 
 // ── Ending ──
 
-/// The ranges have changed. Who named a key, or all of the container, need not notice; false for
-/// the others.
+/// The ranges have changed. A stream of a key, or of the whole container, goes on; false for the
+/// others.
 bool FeedStream::rebind() {
   Target before = context_.target;
   const bool is_another = resolve(services_, context_).has_value() &&
@@ -451,7 +451,7 @@ http::SharedText FeedStream::say_lagging(const Error& error) {
   return made(std::move(text));
 }
 
-/// What ends a stream that cannot be read on.
+/// The last event of a stream that cannot be read on, or null.
 http::SharedText FeedStream::last_word(const Error& error) {
   switch (error.code()) {
     case ErrorCode::RangeGone:
@@ -461,7 +461,7 @@ http::SharedText FeedStream::last_word(const Error& error) {
     case ErrorCode::BadRequest:
       // It was right when it began: history has been trimmed under a reader that is too slow.
       if (request_.page.filter == nullptr) return say_lagging(error);
-      // Or its filter cannot decide about a document: whoever comes back is told which it is.
+      // Or its filter cannot decide about a document: the next request is told which.
       [[fallthrough]];
     default:
       // The reader comes back with the last id that it has.

@@ -31,7 +31,7 @@ Result<feed::PreparedPage> read_page(const Services& services, const catalog::Co
   // A page without a bound by count is likely to be full.
   if (!count_max) page.body.reserve(kPageBytesMax);
   open_feed(page.body, container.rid_text, "Documents");
-  // What closes the envelope must fit too.
+  // The end of the envelope must fit too.
   const std::size_t bytes_max = kPageBytesMax - 64;
 
   // Heads before the snapshot: what is read is at least as new as what the token says.
@@ -66,7 +66,7 @@ Result<feed::PreparedPage> read_page(const Services& services, const catalog::Co
   return page;
 }
 
-/// What tells the requests of one reader from those of every other, whatever page they ask for.
+/// The prefix of all prefetch keys of one reader: container, partition key, range, EPKs.
 std::string reader_key(const Context& context) {
   std::string key = context.target.container->rid_text;
   for (const HeaderName name : {headers::kPartitionKey, headers::kPartitionKeyRangeId,

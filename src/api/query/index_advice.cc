@@ -37,7 +37,7 @@ void add_once(std::vector<IndexSpec>& list, IndexSpec spec) {
   if (std::ranges::find(list, spec) == list.end()) list.push_back(std::move(spec));
 }
 
-/// What a composite index can have: values at a path that leads to one of them.
+/// Whether it may be part of a composite index: values at a path without `[]`.
 bool may_be_part(const PathCondition& condition) {
   return condition.kind == IndexKind::Values && is_worth_an_index(condition) &&
          std::ranges::none_of(condition.path.steps, &IndexPath::Step::is_element);

@@ -1,4 +1,4 @@
-// What a page tells about itself in headers: query metrics, index metrics, the explanation.
+// The response headers about a query page: query metrics, index metrics, the explanation.
 #pragma once
 
 #include <chrono>
@@ -27,7 +27,7 @@ struct IndexUse {
 IndexUse index_use(const query::QueryAccess& access, const ContainerDefinition& definition);
 
 /// Of what is told of indexes in a header: clients refuse responses whose headers are much longer
-/// in all (Node: 16 KiB). What goes beyond is left out, the best is told first.
+/// in all (Node: 16 KiB). The best come first, the rest is left out.
 inline constexpr std::size_t kReportBytesMax = 8000;
 
 /// x-ms-cosmos-index-utilization, as it is asked for by either header. Of kReportBytesMax at most.

@@ -1,4 +1,4 @@
-// What a request for a query says: text, parameters, position; and what its container adds.
+// A request for a query: text, parameters, position; and settings of its container.
 #pragma once
 
 #include <optional>

@@ -23,7 +23,7 @@
 
 namespace orrery::index {
 
-/// What is indexed. A partition that is split or merged is followed by others, of other numbers.
+/// The key of a vector index. A split or merge makes partitions of other numbers.
 struct VectorIndexKey {
   PartitionNumber partition;
   std::vector<std::string> path;  ///< member names
@@ -76,7 +76,7 @@ class PartitionVectors {
   static constexpr std::size_t kWalksMax = 64;
 
  private:
-  /// What the index itself says, at one moment.
+  /// The result of the index alone, at one moment.
   struct Answer {
     std::vector<DocumentNumber> similar;
     std::unordered_set<std::uint64_t> later;  ///< changed after the snapshot

@@ -172,7 +172,7 @@ TEST(VectorIndex, RefusesWhatCannotBeCompared) {
   EXPECT_TRUE(index.add(1, Floats{1, 0}));
   EXPECT_THAT(index.search(Floats{1, 2, 3}, 1, 1), IsEmpty());
   EXPECT_THAT(index.search(Floats{0, 0}, 1, 1), IsEmpty());
-  // What took its place was refused, so it is gone.
+  // Its replacement was refused, so it is gone.
   EXPECT_FALSE(index.add(1, Floats{0, 0}));
   EXPECT_EQ(index.size(), 0U);
 }

@@ -254,7 +254,7 @@ TEST_F(CopyTest, TheTargetsTogetherHoldWhatThePartitionHoldsWhateverIsWrittenMea
   Storm storm(*this, {partition}, seed + 1);
   const auto generation = home.committer().generation();
   ASSERT_TRUE(partition->begin_copy(split_plan(common_to({partition})), generation));
-  // Whoever copies slowly has more written under him.
+  // A slow copy has more written under it.
   for (bool more = true; more;) {
     const auto step = partition->copy_step();
     ASSERT_TRUE(step) << step.error().message();

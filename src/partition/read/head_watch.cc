@@ -270,7 +270,7 @@ asio::awaitable<WakeReason> Waiter::wait(std::span<const Target> targets, TimePo
       [this](auto handler) {
         resume_ = std::move(handler);
         desk_->sit(*this);
-        // Closed since we looked: whoever closed may have passed over us.
+        // Closed since we looked: the thread that closed may have missed us.
         if (room_.closed()) {
           asio::post(desk_->executor(), [desk = desk_] { desk->wake_all(WakeReason::Stopping); });
         }

@@ -95,7 +95,7 @@ class HeadWatch {
   /// The head has been stored. One load when nobody waits; never blocks for long.
   void moved();
   /// This partition will never move again: wakes its readers, and lets nobody wait for it. Call it
-  /// when whoever looks the container up finds what took its place.
+  /// once a lookup of the container finds its successors.
   void retire();
 
   Lsn head() const { return Lsn{head_.load(std::memory_order_acquire)}; }

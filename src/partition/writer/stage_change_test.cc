@@ -34,7 +34,7 @@ class StageChangeTest : public StageTest {
     write.change = std::move(change);
     return {.rules = rules, .work = DocumentWrites{{std::move(write)}}};
   }
-  /// What the log holds, oldest first.
+  /// The ids in the log, oldest first.
   std::vector<std::string> logged_ids() {
     std::vector<std::string> ids;
     const auto snapshot = store->snapshot();

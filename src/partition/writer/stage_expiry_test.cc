@@ -113,7 +113,7 @@ TEST_F(StageExpiryTest, WhatWasThereBeforeGetsItsEntriesInSteps) {
   const Lsn lsn = stage.head().lsn;
   keep_expiry(true);
   EXPECT_EQ(stage.head().retention.expiry, Expiry::Building);
-  // What is staged is not committed yet when the first step walks.
+  // Staged writes are not committed yet when the first step walks.
   ASSERT_TRUE(build()->more);
   write({.kind = Kind::Replace, .id = "3"});
   write({.kind = Kind::Delete, .id = "999"});

@@ -1,4 +1,4 @@
-// What a stage records of changes, and how it lets that go.
+// The history of a stage: how changes are recorded and trimmed.
 #include <chrono>
 #include <limits>
 #include <memory>
@@ -29,7 +29,7 @@ using Operation = storage::HistoryRecord::Operation;
 
 class StageHistoryTest : public StageTest {
  protected:
-  /// What is recorded: "2 create a", "5 ttl a <4", with the LSN before, and "+c", "+p" for texts.
+  /// The history: "2 create a", "5 ttl a <4", with the LSN before, and "+c", "+p" for texts.
   std::vector<std::string> history() {
     commit();
     std::vector<std::string> out;

@@ -1,5 +1,5 @@
 // Secondary indexes: their entries come and go with versions, are built for what was there before,
-// and survive whatever happens in between. What the entries must be is checked by audit().
+// and survive whatever happens in between. audit() checks the entries.
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -143,7 +143,7 @@ TEST_F(StageIndexTest, WhatIsReplacedWithinATransactionLeavesNothing) {
   add({"/a"});
   write({.id = "x", .members = R"("a":1)"});
   commit();
-  // What the first version has and the last has not, though the one between them has it too.
+  // A value of the first version that the last has not, though the one between them has it too.
   ASSERT_TRUE(stage_writes({{.kind = Kind::Replace, .id = "x", .members = R"("a":1,"b":1)"},
                             {.kind = Kind::Replace, .id = "x", .members = R"("a":2)"}}));
   EXPECT_EQ(entries(), 1u);

@@ -542,7 +542,7 @@ class MemoryStageTest : public StageTest {
                                      batch, storage::Tier::Memory);
     return stage.would_block() ? "would block" : outcome_of(outcome);
   }
-  /// What is stored is in tables only from here on, and in no cache.
+  /// From here on the data is in tables only, and in no cache.
   void forget_memory() {
     commit();
     // Above what is worth a flush.
@@ -763,7 +763,7 @@ class Model {
         if (document.unique[i] == write.unique[i]) return "conflict";
       }
     }
-    // Who holds one of the values and has expired is purged.
+    // Expired documents that hold one of the values are purged.
     std::erase_if(documents_, [&](const auto& each) {
       if (each.first.first != key.first || live(each.second, now)) return false;
       for (std::size_t i = 0; i < write.unique.size(); ++i) {

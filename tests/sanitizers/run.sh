@@ -1,0 +1,10 @@
+#!/bin/sh
+# Runs unit tests of a sanitizer's build directory: run.sh BUILD_DIRECTORY REGEX. Skipped (77) where
+# they were not built, which `make test` does.
+set -eu
+if ! [ -x "$1/bin/storage_tests" ]; then
+  echo "skipped: $1 is not built (make sanitized builds it)"
+  exit 77
+fi
+cd "$1"
+exec ctest --output-on-failure --no-tests=error -R "$2"
