@@ -11,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include "base/trim.h"
 #include "protocol/auth/account_key.h"
 
 namespace orrery::cli {
@@ -48,13 +49,6 @@ Result<> check_block(const std::string& path, std::span<const Line> lines) {
   return {};
 }
 
-std::string trimmed(const std::string& text) {
-  constexpr const char* kBlanks = " \t\r";
-  const auto begin = text.find_first_not_of(kBlanks);
-  if (begin == std::string::npos) return {};
-  return text.substr(begin, text.find_last_not_of(kBlanks) + 1 - begin);
-}
-
 }  // namespace
 
 Result<std::vector<std::string>> read_key_file(const std::string& path) {
@@ -73,7 +67,7 @@ Result<std::vector<std::string>> read_key_file(const std::string& path) {
   };
   std::string text;
   for (std::size_t number = 1; std::getline(in, text); ++number) {
-    text = trimmed(text);
+    text = std::string(trimmed(text, " \t\r"));
     if (text.empty() || text.front() == '#') {
       ORRERY_TRY(end_block());
     } else {

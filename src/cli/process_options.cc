@@ -10,7 +10,7 @@
 #include <CLI/CLI.hpp>
 
 #include "cli/command_line.h"
-#include "cli/utc_time.h"
+#include "cli/terminal/utc_time.h"
 
 namespace orrery::cli {
 namespace {

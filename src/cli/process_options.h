@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "cli/connection.h"
-#include "cli/leases_place.h"
+#include "cli/leases/leases_place.h"
 #include "orrery/processor.h"
 #include "sinks/files/json_lines.h"
 

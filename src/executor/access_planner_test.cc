@@ -12,6 +12,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/test_seed.h"
 #include "executor/index_match.h"
 #include "index/terms.h"
 #include "partition/test_environment.h"
@@ -403,7 +404,7 @@ TEST_F(QueryDocumentsTest, PlacesAreFoundByTheirCells) {
 // ── chance ───────────────────────────────────────────────────────────────────────────────────────
 
 TEST_F(QueryDocumentsTest, HoweverDocumentsAreFoundTheSameOnesPass) {
-  const std::uint32_t seed = std::random_device{}();
+  const auto seed = static_cast<std::uint32_t>(test::seed());
   SCOPED_TRACE(testing::Message() << "seed " << seed);
   std::mt19937 random(seed);
   const auto one_of = [&](std::initializer_list<const char*> texts) {

@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "base/trim.h"
+
 namespace orrery::feed {
 namespace {
 
@@ -28,12 +30,6 @@ Error invalid_container_position(std::string_view given) {
   return invalid(given,
                  "*, or the etag of a response to a request with x-orrery-feed-scope: container, "
                  "such as \"c:=12;1F=7\"");
-}
-
-std::string_view trimmed(std::string_view text) {
-  const auto first = text.find_first_not_of(" \t");
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(" \t") - first + 1);
 }
 
 /// The text between the quotes, if there are any. Nothing when it is malformed.

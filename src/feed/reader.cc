@@ -7,10 +7,9 @@
 #include "base/assert.h"
 #include "feed/page_builder.h"
 #include "feed/source.h"
+#include "storage/heads.h"
 
 namespace orrery::feed {
-
-using storage::Family;
 
 namespace {
 
@@ -49,13 +48,8 @@ void reserve(std::string& text, const storage::Head& head, const PageRequest& re
 }  // namespace
 
 Result<storage::Head> head_in(const storage::Snapshot& snapshot, PartitionNumber partition) {
-  std::string value;
-  const auto lookup = snapshot.get(Family::Heads, storage::partition_prefix(partition), value);
-  if (lookup != storage::Lookup::Found) {
-    return Error(ErrorCode::Unavailable, "the head of the range could not be read from the store");
-  }
-  auto head = storage::Head::parse(value);
-  ORRERY_ASSERT(head.has_value());
+  ORRERY_TRY(auto head, storage::find_head(snapshot, partition));
+  if (!head) return Error(ErrorCode::Unavailable, "the range has no head in the store");
   return std::move(*head);
 }
 

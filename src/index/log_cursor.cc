@@ -1,9 +1,10 @@
 #include "index/log_cursor.h"
 
-#include <limits>
 #include <string>
+#include <utility>
 
 #include "base/assert.h"
+#include "storage/heads.h"
 #include "storage/keys.h"
 
 namespace orrery::index {
@@ -29,22 +30,11 @@ Result<bool> get(const storage::Snapshot& snapshot, Family family, const std::st
   return Error(ErrorCode::Unavailable, "the disk could not be read; see the server's diagnostics");
 }
 
-std::string log_key_after(PartitionNumber partition, LogPosition position) {
-  const bool is_last = position.index == std::numeric_limits<std::uint32_t>::max();
-  return storage::log_key(partition, is_last ? LogPosition{next(position.lsn), 0}
-                                             : LogPosition{position.lsn, position.index + 1});
-}
-
 }  // namespace
 
 Result<storage::Head> head_in(const storage::Snapshot& snapshot, PartitionNumber partition) {
-  std::string value;
-  ORRERY_TRY(const bool is_there,
-             get(snapshot, Family::Heads, storage::partition_prefix(partition), value));
-  if (!is_there) return storage::Head{};
-  const auto head = storage::Head::parse(value);
-  ORRERY_ASSERT(head.has_value());
-  return *head;
+  ORRERY_TRY(auto head, storage::find_head(snapshot, partition));
+  return head ? std::move(*head) : storage::Head{};
 }
 
 Result<std::optional<Candidate>> find_version(const storage::Snapshot& snapshot,
@@ -60,7 +50,7 @@ Result<std::optional<Candidate>> find_version(const storage::Snapshot& snapshot,
 
 LogCursor::LogCursor(const storage::Snapshot& snapshot, PartitionNumber partition,
                      LogPosition after, storage::Snapshot::Access access)
-    : cursor_(snapshot.cursor(Family::Log, log_key_after(partition, after),
+    : cursor_(snapshot.cursor(Family::Log, storage::log_key(partition, after.next()),
                               storage::partition_end(partition), access)) {}
 
 bool LogCursor::next() {

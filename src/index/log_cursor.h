@@ -12,7 +12,8 @@
 
 namespace orrery::index {
 
-/// The head as the snapshot has it. Blocks. Unavailable on an I/O error.
+/// The head as the snapshot has it; an empty one when nothing of the partition was committed then.
+/// Blocks. Unavailable on an I/O error.
 Result<storage::Head> head_in(const storage::Snapshot& snapshot, PartitionNumber partition);
 
 /// The version that the snapshot has of a document; nothing when it has none. Blocks. Unavailable

@@ -13,6 +13,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/test_seed.h"
 #include "storage/batch.h"
 #include "storage/test_store.h"
 
@@ -155,7 +156,7 @@ TEST_F(IndexReaderTest, WalksNowhereInAnEmptyIndex) {
 }
 
 TEST_F(IndexReaderTest, WalksLikeASortedListWhateverIsInIt) {
-  const auto seed = std::random_device()();
+  const auto seed = static_cast<std::uint32_t>(test::seed());
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);
   put_neighbours();

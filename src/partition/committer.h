@@ -1,5 +1,5 @@
-// Committer: the one thread that moves heads. It takes all that is staged in all partitions and
-// makes it durable with one write and one fsync.
+// Committer: group commit. The one thread that moves heads takes all that is staged in all
+// partitions and makes it durable with one write and one fsync.
 #pragma once
 
 #include <atomic>

@@ -357,13 +357,16 @@ def test_row_45_writers_at_full_speed_and_readers_that_follow(endpoint, db, thro
     readers = [threading.Thread(target=follow, args=(range_id,)) for range_id in seen]
     for thread in writers + readers:
         thread.start()
-    time.sleep(1.5)  # of load: the readers follow the writers meanwhile
-    done.set()
-    for writer in writers:
-        writer.join()
-    stopped.set()
-    for reader in readers:
-        reader.join()
+    # A range of which no writer has a key stays empty.
+    try:
+        wait_until(lambda: failures or sum(map(len, seen.values())) >= 300, 60, "the readers follow the writers")
+    finally:
+        done.set()
+        for writer in writers:
+            writer.join()
+        stopped.set()
+        for reader in readers:
+            reader.join()
     assert not failures, failures
     last = {}
     for versions in seen.values():

@@ -272,7 +272,7 @@ class LeavingQueries(Case):
         body = {"query": f"SELECT VALUE c.id FROM c WHERE {EXPENSIVE}"}
         with wire.Connection(endpoint) as connection:
             connection.send(client.build("POST", self.docs, body, wire.QUERY))
-            time.sleep(LEAVE_SECONDS)
+            time.sleep(LEAVE_SECONDS)  # the client leaves in the midst of it
         return None
 
 
@@ -318,7 +318,7 @@ class FeedFilters(Case):
             connection.send(data)
             if number % 2 == 0:
                 return connection.receive().status
-            time.sleep(LEAVE_SECONDS)
+            time.sleep(LEAVE_SECONDS)  # the client leaves in the midst of it
         return None
 
 
@@ -462,7 +462,7 @@ def measure(case, scene, rounds, seconds):
         for _ in range(rounds):
             phase.value = SETTLING
             busy.work()
-            time.sleep(seconds / 4)
+            time.sleep(seconds / 4)  # phases of the measurement, by the clock
             phase.value = QUIET
             time.sleep(seconds)
             phase.value = SETTLING

@@ -13,6 +13,6 @@ A script puts `tests/` on the path and imports by the package's name, from where
     sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
     from harness import server, wire  # noqa: E402
 
-`with_server.py` runs any command against a fresh server. `rest.mjs` is the signed client of tests in Node, `seed.h`
+`with_server.py` runs any command against a fresh server. `rest.mjs` is the signed client of tests in Node, `src/base/test_seed.h`
 has ORRERY_SEED for tests in C++. Standard library only.
 """

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "base/diagnostics.h"
-#include "harness/seed.h"
+#include "base/test_seed.h"
 #include "processor/simulation/test_schedule.h"
 
 namespace {

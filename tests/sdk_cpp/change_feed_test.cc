@@ -13,7 +13,7 @@
 #include <set>
 #include <thread>
 
-#include "harness/seed.h"
+#include "base/test_seed.h"
 #include "orrery/client.h"
 #include "orrery/json.h"
 #include "test_account.h"

@@ -9,6 +9,7 @@
 #include <boost/asio/this_coro.hpp>
 
 #include "base/header_name.h"
+#include "base/trim.h"
 #include "feed/position.h"
 #include "protocol/wire/headers.h"
 #include "protocol/wire/range_gone.h"
@@ -17,12 +18,6 @@ namespace orrery::api {
 namespace {
 
 constexpr std::chrono::seconds kWaitMax{60};
-
-std::string_view trimmed(std::string_view text) {
-  while (text.starts_with(' ') || text.starts_with('\t')) text.remove_prefix(1);
-  while (text.ends_with(' ') || text.ends_with('\t')) text.remove_suffix(1);
-  return text;
-}
 
 /// Takes the first element off a list, without its parameters.
 std::string_view take_element(std::string_view& list) {

@@ -14,8 +14,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/test_seed.h"
 #include "client/exchange/pipeline.h"
-#include "client/test_seed.h"
 #include "client/transport/async_transport.h"
 #include "client/transport/test_http_server.h"
 #include "protocol/auth/well_known_key.h"
@@ -213,7 +213,7 @@ class Crowd {
 };
 
 TEST(PipelineLifetime, ManyComeAndGoWithCallsUnderWay) {
-  const unsigned seed = test::seed();
+  const auto seed = static_cast<unsigned>(orrery::test::seed());
   SCOPED_TRACE("seed " + std::to_string(seed));
   Crowd(seed).run(8, 40);
 }

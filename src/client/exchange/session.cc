@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <charconv>
 
+#include "base/trim.h"
+
 namespace orrery::client {
 namespace {
 
@@ -12,12 +14,6 @@ std::optional<Integer> parse_integer(std::string_view text) {
   const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || stop != text.data() + text.size()) return std::nullopt;
   return value;
-}
-
-std::string_view trimmed(std::string_view text) {
-  while (text.starts_with(' ')) text.remove_prefix(1);
-  while (text.ends_with(' ')) text.remove_suffix(1);
-  return text;
 }
 
 /// Cuts `text` at the first `separator` and returns what stood before it.

@@ -6,8 +6,8 @@
 #include <random>
 #include <tuple>
 
+#include "base/test_seed.h"
 #include "client/feed/test_change_feed.h"
-#include "client/test_seed.h"
 #include "orrery/exception.h"
 
 namespace orrery::client {
@@ -21,7 +21,7 @@ class ChangeFeedChanceTest : public ChangeFeedTest,
 
 TEST_P(ChangeFeedChanceTest, NothingIsLostRepeatedOrOutOfOrder) {
   const auto [all_versions, waits] = GetParam();
-  const auto seed = test::seed();
+  const auto seed = static_cast<unsigned>(orrery::test::seed());
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);
   const int rounds = waits ? 5 : 40;

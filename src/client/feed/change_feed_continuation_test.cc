@@ -5,7 +5,7 @@
 
 #include <random>
 
-#include "client/test_seed.h"
+#include "base/test_seed.h"
 #include "orrery/exception.h"
 
 namespace orrery::client {
@@ -98,7 +98,7 @@ TEST(FeedContinuation, RefusesSlicesThatMakeNoSense) {
 
 /// Whatever becomes of a token on its way: it is refused, or it is one.
 TEST(FeedContinuation, SurvivesDamage) {
-  const auto seed = test::seed();
+  const auto seed = static_cast<unsigned>(orrery::test::seed());
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);
   const std::string text = sample().to_text();

@@ -5,6 +5,8 @@
 #include <cstring>
 #include <optional>
 
+#include "base/trim.h"
+
 namespace orrery::client {
 namespace {
 
@@ -24,12 +26,6 @@ Error too_much() {
 
 char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c; }
 
-std::string_view trimmed(std::string_view text) {
-  while (text.starts_with(' ') || text.starts_with('\t')) text.remove_prefix(1);
-  while (text.ends_with(' ') || text.ends_with('\t') || text.ends_with('\r')) text.remove_suffix(1);
-  return text;
-}
-
 std::optional<std::size_t> parse_size(std::string_view text, int base) {
   std::size_t size = 0;
   const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), size, base);
@@ -46,7 +42,7 @@ void grow(std::string& text, std::size_t size) {
 bool lists(std::string_view value, std::string_view word) {
   while (!value.empty()) {
     const auto comma = std::min(value.find(','), value.size());
-    if (equal_ignoring_case(trimmed(value.substr(0, comma)), word)) return true;
+    if (equal_ignoring_case(trimmed(value.substr(0, comma), " \t\r"), word)) return true;
     value.remove_prefix(std::min(value.size(), comma + 1));
   }
   return false;
@@ -169,7 +165,7 @@ Result<> ResponseParser::take_line(std::string_view line) {
   auto& [name, value] = reply_.headers.emplace_back();
   name = line.substr(0, colon);
   std::ranges::transform(name, name.begin(), lower);
-  value = trimmed(line.substr(colon + 1));
+  value = trimmed(line.substr(colon + 1), " \t\r");
   if (name == "content-length") {
     const auto length = parse_size(value, 10);
     if (!length || (has_length_ && *length != length_)) return nonsense("its length is no number");

@@ -15,6 +15,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/test_seed.h"
 #include "partition/partition.h"
 #include "partition/test_audit.h"
 #include "partition/test_environment.h"
@@ -240,7 +241,7 @@ class CopyTest : public testing::Test {
 // ── splitting ────────────────────────────────────────────────────────────────────────────────────
 
 TEST_F(CopyTest, TheTargetsTogetherHoldWhatThePartitionHoldsWhateverIsWrittenMeanwhile) {
-  const unsigned seed = std::random_device{}();
+  const auto seed = static_cast<unsigned>(test::seed());
   SCOPED_TRACE(fmt::format("seed {}", seed));
   const auto partition = make_partition(kLeft);
   keep_everything(partition);
@@ -474,7 +475,7 @@ TEST_F(CopyTest, IndexesThatAreNotThereAllTheTimeAreBuiltAnew) {
 // ── merging ──────────────────────────────────────────────────────────────────────────────────────
 
 TEST_F(CopyTest, TwoPartitionsBecomeOneWhateverIsWrittenMeanwhile) {
-  const unsigned seed = std::random_device{}();
+  const auto seed = static_cast<unsigned>(test::seed());
   SCOPED_TRACE(fmt::format("seed {}", seed));
   const auto left = make_partition(kLeft, RangeId{1});
   const auto right = make_partition(kRight, RangeId{2});

@@ -188,9 +188,10 @@ asio::awaitable<bool> Controller::give_up_late_ones() {
 }
 
 /// Releases leases that others have handed over to this host, or that it has acquired without
-/// hearing of it: otherwise they would stay idle until they expire.
+/// hearing of it: otherwise they would stay idle until they expire. Tries once even when observers
+/// have used up the time.
 asio::awaitable<void> Controller::give_back_the_rest(MonotonicTime deadline) {
-  for (int attempt = 1; setup_.runtime.now() < deadline; ++attempt) {
+  for (int attempt = 1;; ++attempt) {
     bool all_done = true;
     auto listing = co_await manager_->list();
     if (!listing) {
@@ -203,7 +204,7 @@ asio::awaitable<void> Controller::give_back_the_rest(MonotonicTime deadline) {
       const auto change = co_await manager_->withdraw(std::move(lease));
       if (!change || !change->done()) all_done = false;
     }
-    if (all_done || attempt == kGiveBackAttemptsMax) co_return;
+    if (all_done || attempt == kGiveBackAttemptsMax || setup_.runtime.now() >= deadline) co_return;
     // Its owner writes it, too, and may be about to hand it over: a moment later it holds still.
     co_await pause_until(setup_.runtime, setup_.runtime.now() + attempt * kLateLookInterval);
   }

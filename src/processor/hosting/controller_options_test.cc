@@ -253,5 +253,25 @@ TEST_F(ControllerOptionsTest, WhatIsHandedOverToAHostThatStopsIsNotKept) {
   EXPECT_EQ(owned_by("c"), 1);
 }
 
+TEST_F(ControllerOptionsTest, NorWhenItsObserversDoNotReturnInTime) {
+  options_.balancing = Balancing::Weighted;
+  options_.shutdown_deadline = 10s;
+  Host& b = start("b");
+  ASSERT_TRUE(within(60s, [&] { return owned_by("b") == 4; }));
+  rewrite_lease("1", [](Lease& lease) {
+    lease.owner = "c";
+    lease.properties["orrery.wanted-by"] = "b";
+  });
+  ASSERT_TRUE(within(60s, [&] { return !seen("close").empty(); })) << "it has noticed the loss";
+  b.hold_calls = true;
+  for (int key = 0; key < 20; ++key) feed_.write(key, 1);
+  ASSERT_TRUE(within(20s, [&] { return !b.held.empty(); }));
+  stop(b);
+  EXPECT_FALSE(b.stopped_in_time);
+  for (const Lease& lease : leases()) EXPECT_EQ(lease.wanted_by(), "") << lease.token;
+  EXPECT_EQ(owned_by("c"), 1);
+  release_held(b);
+}
+
 }  // namespace
 }  // namespace orrery::processor::simulation

@@ -43,6 +43,11 @@ class PartitionKey {
   /// Bytes that tell every key from every other, and where no key's bytes begin another's of the
   /// same number of components (the format is drawn in partition_key.cc).
   void append_canonical(std::string& out) const;
+  std::string canonical() const {
+    std::string bytes;
+    append_canonical(bytes);
+    return bytes;
+  }
   /// From what append_canonical wrote of a key of that many components. BadRequest for anything
   /// else.
   static Result<PartitionKey> from_canonical(std::string_view bytes, std::size_t components);

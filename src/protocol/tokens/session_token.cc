@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <optional>
 
+#include "base/trim.h"
+
 namespace orrery {
 namespace {
 
@@ -19,12 +21,6 @@ std::optional<Integer> parse_integer(std::string_view text) {
   const auto [stop, error] = std::from_chars(text.data(), end, value);
   if (error != std::errc() || stop != end) return std::nullopt;
   return value;
-}
-
-std::string_view trim(std::string_view text) {
-  while (text.starts_with(' ') || text.starts_with('\t')) text.remove_prefix(1);
-  while (text.ends_with(' ') || text.ends_with('\t')) text.remove_suffix(1);
-  return text;
 }
 
 /// Cuts `text` at the first `separator` and returns what stood before it.
@@ -81,11 +77,11 @@ SessionTokenForm session_token_form(std::string_view api_version) {
 
 Result<std::vector<SessionEntry>> parse_session_token(std::string_view header) {
   std::vector<SessionEntry> entries;
-  header = trim(header);
+  header = trimmed(header);
   if (header.empty()) return entries;  // P3 sends the header without a value when it has no token.
 
   for (bool more = true; more;) {
-    const std::string_view entry = trim(take_until(header, ',', more));
+    const std::string_view entry = trimmed(take_until(header, ',', more));
     std::string_view value = entry;
     bool has_value = false;
     const std::string_view id = take_until(value, ':', has_value);

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "base/fnv1a.h"
 #include "json/sort_key.h"
 #include "query/eval/aggregate.h"
 #include "query/eval/evaluate.h"
@@ -32,13 +33,6 @@ Error too_much_memory(std::string_view what) {
                fmt::format("The query needs more memory than a request may have: {}. Filter more, "
                            "or group by less.",
                            what));
-}
-
-/// FNV-1a: tells whether a key is still the one that a token was made for.
-std::uint64_t hash_of_key(std::string_view key) {
-  std::uint64_t hash = 0xCBF29CE484222325;
-  for (const char byte : key) hash = (hash ^ static_cast<std::uint8_t>(byte)) * 0x100000001B3;
-  return hash;
 }
 
 }  // namespace
@@ -138,7 +132,7 @@ class Execution::Impl {
     frame_.row.set(0, Value::of_object(document));
     for_each_row(tree_, frame_, [this] {
       std::string key = sort_key();
-      if (key.starts_with(*resume_key_) && hash_of_key(key) == position_.cut_hash) {
+      if (key.starts_with(*resume_key_) && fnv1a(key) == position_.cut_hash) {
         resume_key_ = std::move(key);
       }
       return false;
@@ -463,7 +457,7 @@ class Execution::Impl {
           std::string_view(row.key).substr(0, RowPosition::kKeyBytesMax);
       const bool is_same = position_.cut_rows > 0 && position_.key == beginning;
       position_.cut_rows = is_same ? position_.cut_rows + 1 : rows_before(row, beginning) + 1;
-      position_.cut_hash = hash_of_key(row.key);
+      position_.cut_hash = fnv1a(row.key);
       position_.key = beginning;
     } else {
       position_.cut_rows = position_.cut_hash = 0;

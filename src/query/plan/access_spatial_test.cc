@@ -14,6 +14,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/test_seed.h"
 #include "geo/cells.h"
 #include "geo/earth.h"
 #include "geo/geometry.h"
@@ -284,7 +285,7 @@ class SpatialChanceTest : public testing::TestWithParam<bool> {};
 
 TEST_P(SpatialChanceTest, NoRowIsEverMissed) {
   const bool is_planar = GetParam();
-  const std::uint32_t seed = std::random_device{}();
+  const auto seed = static_cast<std::uint32_t>(test::seed());
   SCOPED_TRACE(testing::Message() << "seed " << seed);
   Shapes shapes(seed, is_planar);
   int rows = 0;

@@ -10,6 +10,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/test_seed.h"
 #include "json/value.h"
 #include "query/eval/evaluate.h"
 #include "query/eval/rows.h"
@@ -451,7 +452,7 @@ bool admits(const QueryAccess& access, const Value& document) {
 }
 
 TEST(AccessTest, NoRowIsEverMissed) {
-  const std::uint32_t seed = std::random_device{}();
+  const auto seed = static_cast<std::uint32_t>(test::seed());
   SCOPED_TRACE(testing::Message() << "seed " << seed);
   ChanceTest chance(seed);
   std::size_t bounded = 0;

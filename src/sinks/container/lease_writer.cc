@@ -75,12 +75,6 @@ std::vector<client::ItemResult> send(const client::Container& container,
   return results;
 }
 
-std::string canonical(const PartitionKey& key) {
-  std::string bytes;
-  key.append_canonical(bytes);
-  return bytes;
-}
-
 EpkRange epk_range(const client::FeedRange& area) {
   EpkRange range;
   if (const auto min = Epk::from_hex(area.min)) range.min = *min;
@@ -190,7 +184,7 @@ WriteOutcome LeaseWriter::write_key(const std::vector<const SourceChange*>& chan
 WriteOutcome LeaseWriter::apply(const std::vector<const SourceChange*>& changes,
                                 const std::stop_token& stop, std::size_t& written) {
   const PartitionKey& key = changes.front()->key;
-  const std::string name = canonical(key);
+  const std::string name = key.canonical();
   Backoff backoff(stop);
   bool first_look = true;
   while (!stop.stop_requested()) {

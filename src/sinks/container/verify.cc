@@ -20,12 +20,6 @@ std::string id_of(std::string_view document) {
   return std::string(value.member("id").as_string(buffer));
 }
 
-std::string canonical(const PartitionKey& key) {
-  std::string bytes;
-  key.append_canonical(bytes);
-  return bytes;
-}
-
 client::ItemPages pages_of(const client::Container& container, const std::stop_token& stop) {
   client::ItemListOptions options;
   options.page_size = kPageSize;
@@ -43,7 +37,7 @@ void Comparison::note(std::string_view what, const PartitionKey& key, std::strin
 void Comparison::take_destination(std::string_view document) {
   if (PositionFormat::is_position(document)) return;
   const std::string text = without_system_properties(document);
-  std::string place = canonical(destination_.key_of(text));
+  std::string place = destination_.key_of(text).canonical();
   const std::size_t key_size = place.size();
   entries_.insert_or_assign(place.append(id_of(document)),
                             Entry{std::hash<std::string>{}(text), key_size});
@@ -55,7 +49,7 @@ void Comparison::take_source(std::string_view document) {
   const std::string id = id_of(document);
   const PartitionKey key = destination_.key_of(text);
   ++report_.compared;
-  const auto found = entries_.find(canonical(key) + id);
+  const auto found = entries_.find(key.canonical() + id);
   if (found == entries_.end()) {
     ++report_.missing;
     note("missing in the destination", key, id);

@@ -17,10 +17,10 @@
 #include "base/stop_wait.h"
 #include "cli/command_line.h"
 #include "cli/commands.h"
-#include "cli/leases_place.h"
-#include "cli/leases_table.h"
+#include "cli/leases/leases_place.h"
+#include "cli/leases/leases_table.h"
 #include "cli/stop_signals.h"
-#include "cli/utc_time.h"
+#include "cli/terminal/utc_time.h"
 #include "client/exchange/refusal.h"
 #include "processor/leases/lease.h"
 

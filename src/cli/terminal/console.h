@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "cli/progress_line.h"
+#include "cli/terminal/progress_line.h"
 
 namespace orrery::cli {
 

@@ -1,4 +1,4 @@
-#include "cli/query_explain.h"
+#include "cli/query/query_explain.h"
 
 #include <algorithm>
 #include <charconv>
@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include "cli/terminal_text.h"
+#include "cli/terminal/terminal_text.h"
 #include "json/value.h"
 #include "protocol/wire/resource_path.h"
 

@@ -1,4 +1,4 @@
-#include "cli/query_explain.h"
+#include "cli/query/query_explain.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "cli/feed_follower.h"
+#include "cli/feed/feed_follower.h"
 
 namespace orrery::cli {
 

@@ -13,8 +13,8 @@
 #include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/connection.h"
-#include "cli/feed_follower.h"
-#include "cli/feed_printer.h"
+#include "cli/feed/feed_follower.h"
+#include "cli/feed/feed_printer.h"
 
 namespace orrery::cli {
 namespace {

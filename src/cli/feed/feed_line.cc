@@ -1,4 +1,4 @@
-#include "cli/feed_line.h"
+#include "cli/feed/feed_line.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "cli/feed_follower.h"
+#include "cli/feed/feed_follower.h"
 
 #include <algorithm>
 #include <chrono>
@@ -7,8 +7,8 @@
 #include <fmt/format.h>
 
 #include "base/clock.h"
-#include "cli/feed_line.h"
-#include "cli/utc_time.h"
+#include "cli/feed/feed_line.h"
+#include "cli/terminal/utc_time.h"
 #include "protocol/wire/headers.h"
 #include "protocol/wire/http_date.h"
 #include "protocol/wire/resource_path.h"

@@ -1,10 +1,10 @@
-#include "cli/feed_printer.h"
+#include "cli/feed/feed_printer.h"
 
 #include <ctime>
 
 #include <fmt/format.h>
 
-#include "cli/terminal_text.h"
+#include "cli/terminal/terminal_text.h"
 #include "json/value.h"
 
 namespace orrery::cli {

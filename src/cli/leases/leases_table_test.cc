@@ -1,4 +1,4 @@
-#include "cli/leases_table.h"
+#include "cli/leases/leases_table.h"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>

@@ -1,4 +1,4 @@
-#include "cli/utc_time.h"
+#include "cli/terminal/utc_time.h"
 
 #include <ctime>
 

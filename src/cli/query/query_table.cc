@@ -1,11 +1,11 @@
-#include "cli/query_table.h"
+#include "cli/query/query_table.h"
 
 #include <algorithm>
 #include <array>
 #include <numeric>
 #include <utility>
 
-#include "cli/terminal_text.h"
+#include "cli/terminal/terminal_text.h"
 #include "json/value.h"
 
 namespace orrery::cli {

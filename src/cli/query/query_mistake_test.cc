@@ -1,9 +1,9 @@
-#include "cli/query_mistake.h"
+#include "cli/query/query_mistake.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "cli/terminal_text.h"
+#include "cli/terminal/terminal_text.h"
 
 namespace orrery::cli {
 namespace {

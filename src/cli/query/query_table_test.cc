@@ -1,9 +1,9 @@
-#include "cli/query_table.h"
+#include "cli/query/query_table.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "cli/terminal_text.h"
+#include "cli/terminal/terminal_text.h"
 
 namespace orrery::cli {
 namespace {

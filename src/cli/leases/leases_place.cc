@@ -1,4 +1,4 @@
-#include "cli/leases_place.h"
+#include "cli/leases/leases_place.h"
 
 #include <cstdlib>
 #include <filesystem>

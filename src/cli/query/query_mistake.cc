@@ -1,10 +1,10 @@
-#include "cli/query_mistake.h"
+#include "cli/query/query_mistake.h"
 
 #include <algorithm>
 
 #include <fmt/format.h>
 
-#include "cli/terminal_text.h"
+#include "cli/terminal/terminal_text.h"
 #include "protocol/utf8.h"
 
 namespace orrery::cli {
