@@ -26,7 +26,7 @@ option(ORRERY_FUZZ "Build the fuzz targets with libFuzzer" OFF)
 # files.
 option(ORRERY_UNITY "Compile several source files as one" ON)
 set(CMAKE_UNITY_BUILD ${ORRERY_UNITY})
-set(CMAKE_UNITY_BUILD_BATCH_SIZE 8)
+set(CMAKE_UNITY_BUILD_BATCH_SIZE 12)
 
 add_library(orrery_options INTERFACE)
 target_compile_options(orrery_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Werror)

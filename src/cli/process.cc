@@ -163,8 +163,8 @@ void tell_where_it_begins(const ProcessOptions& options, const LeaseGroup& group
 }
 
 /// Shows progress until a stop is requested or --until-caught-up is satisfied; true: it is.
-bool watch(const ProcessOptions& options, const ChangeFeedProcessorHost& host, sinks::LagWatch& lag,
-           const Shared& shared, const std::stop_token& stop) {
+bool watch_process(const ProcessOptions& options, const ChangeFeedProcessorHost& host,
+                   sinks::LagWatch& lag, const Shared& shared, const std::stop_token& stop) {
   const bool wants_lag = options.until_caught_up || shared.console->is_terminal();
   auto next_refresh = std::chrono::steady_clock::now();
   bool was_paused = false;
@@ -235,7 +235,7 @@ Result<int> run(const ProcessOptions& options) {
   tell_where_it_begins(options, group, *shared.console);
   sinks::LagWatch lag(std::move(group));
   host.register_observer_factory(std::move(factory));
-  const bool caught_up = watch(options, host, lag, shared, signals.token());
+  const bool caught_up = watch_process(options, host, lag, shared, signals.token());
   host.unregister_observers();
   int exit_code = 0;
   if (options.until_caught_up && !caught_up) {

@@ -144,20 +144,20 @@ Result<> take_keys(ServeOptions& options) {
 }
 
 /// A configuration that makes no sense is wrong usage; a disk or a port that refuses is not.
-int fail(const Error& error) {
+int fail_to_serve(const Error& error) {
   return error.code() == ErrorCode::BadRequest ? complain_of_usage(error) : complain(error);
 }
 
 int run(ServeOptions& options) {
   server::Config& config = options.config;
   if (!parse_listen(options.listen, config)) {
-    return fail(Error(
+    return fail_to_serve(Error(
         ErrorCode::BadRequest,
         fmt::format("--listen takes ADDRESS:PORT, as in 127.0.0.1:8081 or [::1]:8081, not '{}'",
                     options.listen)));
   }
   diagnostics::set_level(config.level);
-  if (const auto taken = take_keys(options); !taken) return fail(taken.error());
+  if (const auto taken = take_keys(options); !taken) return fail_to_serve(taken.error());
   config.cache_bytes = options.cache_mb << 20;
   config.vector_index_bytes_max = options.vector_index_mb << 20;
   config.request_memory_bytes = options.request_memory_mb << 20;
@@ -172,7 +172,7 @@ int run(ServeOptions& options) {
   std::signal(SIGPIPE, SIG_IGN);
 
   auto server = server::Server::open(config);
-  if (!server) return fail(server.error());
+  if (!server) return fail_to_serve(server.error());
   std::fputs((*server)->introduction().c_str(), stdout);
   std::fflush(stdout);
 

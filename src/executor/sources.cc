@@ -19,7 +19,7 @@ namespace {
 /// So many versions that entries of an index name are read together, at most.
 constexpr std::size_t kBatchSizeMax = 64;
 /// After so many documents in a row that are not of the scope there is a pause.
-constexpr std::size_t kSkippedMax = 256;
+constexpr std::size_t kSkippedEntriesMax = 256;
 
 /// Goes over what a cursor finds.
 class CursorSource final : public DocumentSource {
@@ -30,8 +30,8 @@ class CursorSource final : public DocumentSource {
   bool next() override {
     std::size_t skipped = 0;
     bool found = cursor_.step();
-    while (found && !cursor_.passes() && ++skipped < kSkippedMax) found = cursor_.step();
-    is_pause_ = skipped == kSkippedMax;
+    while (found && !cursor_.passes() && ++skipped < kSkippedEntriesMax) found = cursor_.step();
+    is_pause_ = skipped == kSkippedEntriesMax;
     report_.documents_read = cursor_.looked_at();
     return found;
   }
@@ -73,7 +73,7 @@ class OrderedIndexSource final : public DocumentSource {
       ++report_.entries_read;
       ++report_.documents_read;
       const bool passes = filter_.passes(versions_[place_]);
-      is_pause_ = !passes && skipped == kSkippedMax;
+      is_pause_ = !passes && skipped == kSkippedEntriesMax;
       if (passes || is_pause_) return true;
     }
   }

@@ -18,7 +18,7 @@ constexpr std::size_t kCandidatesMin = 100;
 /// If WHERE leaves too few, so many times as many are looked at.
 constexpr std::size_t kGrowth = 8;
 /// More candidates than this part of all documents are no better than all.
-constexpr std::size_t kWorthwhilePart = 4;
+constexpr std::size_t kWorthwhileVectorsPart = 4;
 
 /// The entry of an array member with this path.
 const Json* find_entry(const Json* list, const std::vector<std::string>& path) {
@@ -83,7 +83,7 @@ Result<std::optional<std::vector<Candidate>>> VectorSearch::find(const SourceSco
                                   .type = order_.options.type,
                                   .dimensions = order_.vector.size()};
   std::optional<std::vector<Candidate>> candidates;
-  for (std::size_t count = candidates_; count <= scope.documents / kWorthwhilePart;
+  for (std::size_t count = candidates_; count <= scope.documents / kWorthwhileVectorsPart;
        count *= kGrowth) {
     ORRERY_TRY(auto found, indexes_->find(key, scope.documents, scope.snapshot,
                                           {.vector = order_.vector, .count = count}));

@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "base/hex_digit.h"
+
 namespace orrery::http {
 namespace {
 
@@ -12,13 +14,6 @@ namespace {
 constexpr unsigned kSizeDigitsMax = 15;
 // Bounds what a client can make us read without it counting as a body.
 constexpr std::size_t kFramingBytesMax = 16 * 1024;
-
-int hex_value(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
-}
 
 Error broken() { return Error(ErrorCode::BadRequest, "The chunked request body is malformed."); }
 

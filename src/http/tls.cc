@@ -67,10 +67,10 @@ struct FreeCertificate {
 struct FreeKey {
   void operator()(EVP_PKEY* key) const { EVP_PKEY_free(key); }
 };
-using BioPtr = std::unique_ptr<BIO, FreeBio>;
+using SessionBioPtr = std::unique_ptr<BIO, FreeBio>;
 
-BioPtr bio_over(std::string_view text) {
-  return BioPtr(BIO_new_mem_buf(text.data(), static_cast<int>(text.size())));
+SessionBioPtr bio_over(std::string_view text) {
+  return SessionBioPtr(BIO_new_mem_buf(text.data(), static_cast<int>(text.size())));
 }
 
 Error tls_error(std::string_view what) {

@@ -16,7 +16,7 @@
 namespace orrery::storage {
 namespace {
 
-constexpr char kFormat = 1;
+constexpr char kLifeFormat = 1;
 constexpr std::size_t kLifeSize = 41;
 
 Life::Id draw_id() {
@@ -82,7 +82,7 @@ std::string Life::text() const {
 }
 
 std::optional<Life> Life::parse(std::string_view value) {
-  if (value.size() != kLifeSize || value[0] != kFormat) return {};
+  if (value.size() != kLifeSize || value[0] != kLifeFormat) return {};
   Life life;
   life.number = read_u64(value.data() + 1);
   life.first_lsn = Lsn{read_u64(value.data() + 9)};
@@ -94,7 +94,7 @@ std::optional<Life> Life::parse(std::string_view value) {
 std::string Life::make() const {
   std::string out;
   out.reserve(kLifeSize);
-  out.push_back(kFormat);
+  out.push_back(kLifeFormat);
   append_u64(out, number);
   append_u64(out, first_lsn.value);
   append_u64(out, static_cast<std::uint64_t>(began));

@@ -19,7 +19,7 @@ namespace orrery::storage {
 namespace {
 
 constexpr std::string_view kMagic = "orrerywm";
-constexpr char kFormat = 1;
+constexpr char kMarkFormat = 1;
 constexpr std::size_t kSlotSize = 4 << 10;
 constexpr std::size_t kSlots = 2;
 constexpr std::size_t kCheckedSize = 64;
@@ -27,7 +27,7 @@ constexpr std::string_view kManifestPrefix = "MANIFEST-";
 
 std::string make_slot(const SyncedMark& mark, std::uint64_t count) {
   std::string slot(kMagic);
-  slot.push_back(kFormat);
+  slot.push_back(kMarkFormat);
   slot.push_back(mark.is_strict ? 1 : 0);
   slot.push_back(mark.is_loss_pending ? 1 : 0);
   slot.append(5, '\0');
@@ -42,7 +42,8 @@ std::string make_slot(const SyncedMark& mark, std::uint64_t count) {
 }
 
 std::optional<std::pair<SyncedMark, std::uint64_t>> parse_slot(std::string_view slot) {
-  if (slot.size() < kCheckedSize + 8 || !slot.starts_with(kMagic) || slot[8] != kFormat) return {};
+  if (slot.size() < kCheckedSize + 8 || !slot.starts_with(kMagic) || slot[8] != kMarkFormat)
+    return {};
   const char* at = slot.data();
   if (read_u64(at + kCheckedSize) != fnv1a(slot.substr(0, kCheckedSize))) return {};
   SyncedMark mark;

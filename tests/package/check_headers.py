@@ -13,27 +13,28 @@ COMPILERS = ["g++-12", "clang++-19"]
 FLAGS = ["-std=c++20", "-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Werror", "-fsyntax-only", f"-I{ROOT / 'include'}"]
 
 
-def units(directory):
-    """Each header alone, and twice; then the options."""
+def work(directory, first, *others):
+    """(what to compile, by which compiler): each header alone, and twice, by the first compiler; by the others all
+    headers in one; the options by all; the examples by the first, since the build compiles them with clang."""
     headers = sorted(path.name for path in (ROOT / "include" / "orrery").glob("*.h"))
     for header in headers:
         path = directory / f"{header}.cc"
         path.write_text(f"#include <orrery/{header}>\n#include <orrery/{header}>\n")
-        yield path
-    yield HERE / "designated.cc"
-
-
-def programs():
-    """The examples, which the build compiles with clang."""
-    yield from sorted((ROOT / "examples").glob("*.cc"))
+        yield path, first
+    everything = directory / "everything.cc"
+    everything.write_text("".join(f"#include <orrery/{header}>\n" for header in reversed(headers)))
+    for compiler in others:
+        yield everything, compiler
+    for compiler in (first, *others):
+        yield HERE / "designated.cc", compiler
+    for example in sorted((ROOT / "examples").glob("*.cc")):
+        yield example, first
 
 
 def main(compilers):
     failed = count = 0
     with tempfile.TemporaryDirectory() as directory:
-        work = [(unit, compiler) for unit in units(pathlib.Path(directory)) for compiler in compilers]
-        work += [(unit, compilers[0]) for unit in programs()]
-        for unit, compiler in work:
+        for unit, compiler in work(pathlib.Path(directory), *compilers):
             count += 1
             done = subprocess.run([compiler, *FLAGS, str(unit)], capture_output=True, text=True)
             if done.returncode != 0:

@@ -23,7 +23,7 @@ constexpr std::string_view kOrderedIndex = "ordered index";
 constexpr std::string_view kVectorIndex = "vector index";
 constexpr std::string_view kNothing = "nothing";
 
-std::string text_of(const json::Value& value) {
+std::string explained(const json::Value& value) {
   std::string buffer;
   std::string text(value.is_string() ? value.as_string(buffer) : std::string_view());
   defuse(text);
@@ -39,7 +39,7 @@ std::uint64_t count_of(const json::Value& value) {
 std::vector<std::string> texts_of(const json::Value& list) {
   std::vector<std::string> texts;
   for (json::Reader reader(list); reader.next();) {
-    if (auto text = text_of(reader.value()); !text.empty()) texts.push_back(std::move(text));
+    if (auto text = explained(reader.value()); !text.empty()) texts.push_back(std::move(text));
   }
   return texts;
 }
@@ -110,7 +110,7 @@ bool are_read_alike(const json::Value& ranges) {
   std::optional<std::pair<std::string, std::vector<std::string>>> first;
   for (json::Reader reader(ranges); reader.next();) {
     const json::Value range = reader.value();
-    std::pair way(text_of(range.member("way")), texts_of(range.member("indexes")));
+    std::pair way(explained(range.member("way")), texts_of(range.member("indexes")));
     if (way.first == kNothing) continue;
     if (!first) {
       first = std::move(way);
@@ -141,7 +141,7 @@ void QueryExplanation::add_explanation(std::string_view json, std::uint64_t rows
   const auto page = json::Value::parse(json);
   if (!page || !page->is_object()) return;
   is_explained_ = true;
-  shape_ = text_of(page->member("shape"));
+  shape_ = explained(page->member("shape"));
   const json::Value ranges = page->member("ranges");
   // Also counted are rows that the page only looked at to know what comes next, and the next page
   // counts them again. They come last, or, in an order, are of any range.
@@ -149,7 +149,7 @@ void QueryExplanation::add_explanation(std::string_view json, std::uint64_t rows
   std::uint64_t rows_left = knows_whose ? rows_shown : UINT64_MAX;
   for (json::Reader reader(ranges); reader.next();) {
     const json::Value range = reader.value();
-    const std::string way = text_of(range.member("way"));
+    const std::string way = explained(range.member("way"));
     const auto indexes = texts_of(range.member("indexes"));
     auto group = std::ranges::find_if(
         groups_, [&](const Group& each) { return each.way == way && each.indexes == indexes; });
@@ -157,7 +157,7 @@ void QueryExplanation::add_explanation(std::string_view json, std::uint64_t rows
       groups_.push_back({way, indexes, {}, 0, 0, 0});
       group = groups_.end() - 1;
     }
-    const std::string id = text_of(range.member("id"));
+    const std::string id = explained(range.member("id"));
     add_once(group->ranges, id);
     add_once(ranges_, id);
     group->documents_read += count_of(range.member("documentsRead"));

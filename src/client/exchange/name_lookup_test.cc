@@ -58,7 +58,7 @@ using test::http_response;
 using test::SeenRequest;
 using test::TestHttpServer;
 
-Outgoing request_to(const std::string& url) {
+Outgoing lookup_request(const std::string& url) {
   Outgoing request;
   request.endpoint = *Endpoint::parse(url);
   request.head = "GET /x HTTP/1.1\r\nhost: test\r\n\r\n";
@@ -79,7 +79,7 @@ class SlowName : public ::testing::Test {
 TEST_F(SlowName, TimeLimitHoldsForAThreadThatWaits) {
   ConnectionPool pool({}, 4);
   const auto begun = steady_clock::now();
-  const Outcome outcome = pool.perform(request_to(kSlowUrl), begun + 50ms, {});
+  const Outcome outcome = pool.perform(lookup_request(kSlowUrl), begun + 50ms, {});
   EXPECT_EQ(outcome.no_answer, NoAnswer::TimedOut);
   EXPECT_FALSE(outcome.sent);
   EXPECT_EQ(lookups_begun, 1);
@@ -95,15 +95,15 @@ TEST_F(SlowName, CancellationHoldsForAThreadThatWaits) {
     source.request_stop();
   });
   const Outcome outcome =
-      pool.perform(request_to(kSlowUrl), begun + test::kPatience, source.get_token());
+      pool.perform(lookup_request(kSlowUrl), begun + test::kPatience, source.get_token());
   EXPECT_EQ(outcome.no_answer, NoAnswer::Cancelled);
   EXPECT_LT(steady_clock::now() - begun, test::kPatience / 2);
 }
 
 TEST_F(SlowName, OthersGoOnMeanwhileAndTheEndDoesNotWait) {
   TestHttpServer server([](const SeenRequest&) { return http_response(200); });
-  const Outgoing slow = request_to(kSlowUrl);
-  const Outgoing quick = request_to(server.url());
+  const Outgoing slow = lookup_request(kSlowUrl);
+  const Outgoing quick = lookup_request(server.url());
   const auto begun = steady_clock::now();
   std::atomic<int> answered{0};
   std::atomic<int> given_up{0};
@@ -128,7 +128,7 @@ TEST(Names, AddressWhereNobodyListensGivesWayToTheNext) {
   TestHttpServer server(
       [](const SeenRequest&) { return http_response(200, {}, {{"connection", "close"}}); });
   const std::string port = server.url().substr(server.url().rfind(':'));
-  const Outgoing request = request_to("http://" + std::string(kTwoAddressesName) + port);
+  const Outgoing request = lookup_request("http://" + std::string(kTwoAddressesName) + port);
   ConnectionPool pool({}, 4);
   AsyncTransport transport({}, 4);
   std::atomic<int> answered{0};

@@ -23,7 +23,7 @@ constexpr milliseconds kIncompleteWait{50};
 /// Pages of one list: more than any container has.
 constexpr int kPagesMax = 1000;
 
-CosmosException nonsense(const std::string& container, std::string_view what) {
+CosmosException no_routing_map(const std::string& container, std::string_view what) {
   return failure_of(
       Failure::Network,
       fmt::format("the server's description of {} is not usable: {}", container, what));
@@ -79,7 +79,7 @@ PartitionKeyDefinition definition_of(const std::string& container, const Json& b
         path.is_string()
             ? parse_property_path(path.get_ref<const std::string&>())
             : Result<std::vector<std::string>>(Error(ErrorCode::BadRequest, "a path is no string"));
-    if (!names) throw nonsense(container, names.error().message());
+    if (!names) throw no_routing_map(container, names.error().message());
     definition.paths.push_back(std::move(*names));
   }
   return definition;
@@ -90,11 +90,11 @@ void append_ranges(const std::string& container, std::string_view body,
   const Json list = Json::parse(body, nullptr, /*allow_exceptions=*/false);
   const auto found = list.is_object() ? list.find("PartitionKeyRanges") : list.end();
   if (!list.is_object() || found == list.end() || !found->is_array()) {
-    throw nonsense(container, "its list of ranges is none");
+    throw no_routing_map(container, "its list of ranges is none");
   }
   for (const Json& each : *found) {
     if (!each.is_object() || string_at(each, "id").empty()) {
-      throw nonsense(container, "a range has no id");
+      throw no_routing_map(container, "a range has no id");
     }
     PartitionKeyRange& range = ranges.emplace_back();
     range.id = string_at(each, "id");
@@ -108,7 +108,7 @@ void append_ranges(const std::string& container, std::string_view body,
 }
 
 /// Waits, but not when the call shall end.
-void pause(const std::stop_token& stop) {
+void pause_before_retry(const std::stop_token& stop) {
   std::mutex mutex;
   std::condition_variable_any never;
   std::unique_lock lock(mutex);
@@ -178,7 +178,7 @@ RoutingMapPtr RoutingCache::load(const std::string& container, const RoutingMapP
   const Call read{.type = "colls", .link = container};
   const Answer answer = pipeline_.send(read, remaining.options());
   const Json body = Json::parse(answer.body, nullptr, /*allow_exceptions=*/false);
-  if (!body.is_object()) throw nonsense(container, "it is no JSON object");
+  if (!body.is_object()) throw no_routing_map(container, "it is no JSON object");
   const std::string rid = string_at(body, "_rid");
   const PartitionKeyDefinition definition = definition_of(container, body);
 
@@ -192,7 +192,7 @@ RoutingMapPtr RoutingCache::load(const std::string& container, const RoutingMapP
   for (int attempt = 1;; ++attempt) {
     std::string continuation;
     for (int page = 0;; ++page) {
-      if (page == kPagesMax) throw nonsense(container, "its list of ranges does not end");
+      if (page == kPagesMax) throw no_routing_map(container, "its list of ranges does not end");
       Call list{.type = "pkranges", .link = container, .list = true};
       list.headers = {{"a-im", "Incremental feed"}, {"x-ms-max-item-count", "-1"}};
       if (!etag.empty()) list.headers.emplace_back("if-none-match", etag);
@@ -209,11 +209,11 @@ RoutingMapPtr RoutingCache::load(const std::string& container, const RoutingMapP
     auto map = std::make_shared<const RoutingMap>(rid, definition, ranges, etag);
     if (map->is_complete()) return map;
     if (attempt == kAttemptsMax) {
-      throw nonsense(container, "its ranges do not cover the hash space");
+      throw no_routing_map(container, "its ranges do not cover the hash space");
     }
     ranges.clear();
     etag.clear();
-    pause(options.stop);
+    pause_before_retry(options.stop);
   }
 }
 

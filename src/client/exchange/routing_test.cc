@@ -17,7 +17,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-const std::string kStars = "dbs/sky/colls/stars";
+const std::string kRoutedLink = "dbs/sky/colls/stars";
 
 std::vector<std::string> ids(std::span<const PartitionKeyRange> ranges) {
   std::vector<std::string> result;
@@ -129,39 +129,39 @@ class RoutingCacheTest : public ::testing::Test {
 
 TEST_F(RoutingCacheTest, ReadsOnceAndRemembers) {
   pages = {{range("0", "", "FF"), "\"1\""}};
-  EXPECT_EQ(cache.peek(kStars), nullptr);
-  const auto map = cache.get(kStars, {});
+  EXPECT_EQ(cache.peek(kRoutedLink), nullptr);
+  const auto map = cache.get(kRoutedLink, {});
   EXPECT_EQ(map->container_rid(), "rid-1");
   EXPECT_EQ(map->definition().version, 2);
   EXPECT_THAT(map->definition().paths, ElementsAre(ElementsAre("pk")));
   EXPECT_THAT(ids(map->ranges()), ElementsAre("0"));
-  EXPECT_EQ(cache.get(kStars, {}), map);
-  EXPECT_EQ(cache.peek(kStars), map);
+  EXPECT_EQ(cache.get(kRoutedLink, {}), map);
+  EXPECT_EQ(cache.peek(kRoutedLink), map);
   EXPECT_EQ(container_reads, 1);
   EXPECT_THAT(etags_sent, ElementsAre("", "\"1\"")) << "until nothing is newer";
 }
 
 TEST_F(RoutingCacheTest, SplitIsReadFromWhereTheListEnded) {
   pages = {{range("0", "", "FF"), "\"1\""}};
-  const auto before = cache.get(kStars, {});
+  const auto before = cache.get(kRoutedLink, {});
   etags_sent.clear();
   pages = {{range("1", "", "1F", "\"0\"") + "," + range("2", "1F", "FF", "\"0\""), "\"2\""}};
-  cache.forget(kStars, before);
-  EXPECT_EQ(cache.peek(kStars), nullptr);
-  const auto after = cache.get(kStars, {});
+  cache.forget(kRoutedLink, before);
+  EXPECT_EQ(cache.peek(kRoutedLink), nullptr);
+  const auto after = cache.get(kRoutedLink, {});
   EXPECT_THAT(ids(after->ranges()), ElementsAre("1", "2"));
   EXPECT_THAT(etags_sent, ElementsAre("\"1\"", "\"2\""));
-  cache.forget(kStars, before);
-  EXPECT_EQ(cache.peek(kStars), after) << "somebody has fetched what is newer already";
+  cache.forget(kRoutedLink, before);
+  EXPECT_EQ(cache.peek(kRoutedLink), after) << "somebody has fetched what is newer already";
 }
 
 TEST_F(RoutingCacheTest, AnotherContainerOfTheSameNameIsReadFromTheStart) {
   pages = {{range("0", "", "FF"), "\"1\""}};
-  cache.forget(kStars, cache.get(kStars, {}));
+  cache.forget(kRoutedLink, cache.get(kRoutedLink, {}));
   etags_sent.clear();
   rid = "rid-2";
   pages = {{range("7", "", "FF"), "\"1\""}};
-  const auto map = cache.get(kStars, {});
+  const auto map = cache.get(kRoutedLink, {});
   EXPECT_EQ(map->container_rid(), "rid-2");
   EXPECT_THAT(ids(map->ranges()), ElementsAre("7"));
   EXPECT_EQ(etags_sent.front(), "");
@@ -169,20 +169,21 @@ TEST_F(RoutingCacheTest, AnotherContainerOfTheSameNameIsReadFromTheStart) {
 
 TEST_F(RoutingCacheTest, ListMayComeInPages) {
   pages = {{range("1", "", "1F"), "\"1\""}, {range("2", "1F", "FF"), "\"2\""}};
-  EXPECT_THAT(ids(cache.get(kStars, {})->ranges()), ElementsAre("1", "2"));
+  EXPECT_THAT(ids(cache.get(kRoutedLink, {})->ranges()), ElementsAre("1", "2"));
 }
 
 TEST_F(RoutingCacheTest, ListWithAGapIsReadAgain) {
   pages = {{range("1", "", "1F"), ""}, {range("1", "", "1F") + "," + range("2", "1F", "FF"), ""}};
-  EXPECT_THAT(ids(cache.get(kStars, {})->ranges()), ElementsAre("1", "2"));
+  EXPECT_THAT(ids(cache.get(kRoutedLink, {})->ranges()), ElementsAre("1", "2"));
 }
 
 TEST_F(RoutingCacheTest, ListThatNeverIsWholeIsAnError) {
   pages.assign(100, {range("1", "", "1F"), ""});
-  EXPECT_THROW(cache.get(kStars, {}), CosmosException);
+  EXPECT_THROW(cache.get(kRoutedLink, {}), CosmosException);
   EXPECT_EQ(etags_sent.size(), static_cast<std::size_t>(RoutingCache::kAttemptsMax));
   pages = {{range("0", "", "FF"), "\"1\""}};
-  EXPECT_THAT(ids(cache.get(kStars, {})->ranges()), ElementsAre("0")) << "the next one tries anew";
+  EXPECT_THAT(ids(cache.get(kRoutedLink, {})->ranges()), ElementsAre("0"))
+      << "the next one tries anew";
 }
 
 TEST_F(RoutingCacheTest, ManyThreadsFetchOnce) {
@@ -202,7 +203,8 @@ TEST_F(RoutingCacheTest, ManyThreadsFetchOnce) {
     RequestOptions options;
     // The longest time that can be said is as good as none.
     if (i % 2 == 0) options.timeout = std::chrono::milliseconds::max();
-    threads.emplace_back([&, options] { got += cache.get(kStars, options) != nullptr ? 1 : 0; });
+    threads.emplace_back(
+        [&, options] { got += cache.get(kRoutedLink, options) != nullptr ? 1 : 0; });
   }
   EXPECT_TRUE(test::eventually([&] { return asked == 1; }));
   gate.open();
@@ -222,14 +224,14 @@ TEST_F(RoutingCacheTest, WaiterCanLeaveAndOthersTakeOverFromOneWhoFailed) {
     }
     return answer(call);
   };
-  std::thread leader([&] { EXPECT_THROW(cache.get(kStars, {}), CosmosException); });
+  std::thread leader([&] { EXPECT_THROW(cache.get(kRoutedLink, {}), CosmosException); });
   ASSERT_TRUE(test::eventually([&] { return asked == 1; }));
   std::stop_source stop;
   RequestOptions impatient;
   impatient.stop = stop.get_token();
   std::thread leaver([&] {
     try {
-      cache.get(kStars, impatient);
+      cache.get(kRoutedLink, impatient);
       FAIL();
     } catch (const CosmosException& failure) {
       EXPECT_EQ(failure.failure(), Failure::Cancelled);
@@ -237,7 +239,7 @@ TEST_F(RoutingCacheTest, WaiterCanLeaveAndOthersTakeOverFromOneWhoFailed) {
   });
   stop.request_stop();
   leaver.join();
-  std::thread heir([&] { EXPECT_NE(cache.get(kStars, {}), nullptr); });
+  std::thread heir([&] { EXPECT_NE(cache.get(kRoutedLink, {}), nullptr); });
   gate.open();
   leader.join();
   heir.join();

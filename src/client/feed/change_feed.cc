@@ -14,6 +14,7 @@
 #include "client/exchange/refusal.h"
 #include "client/feed/change_feed_continuation.h"
 #include "client/feed/change_feed_requests.h"
+#include "client/handles/resource.h"
 #include "orrery/container.h"
 #include "orrery/exception.h"
 #include "protocol/wire/headers.h"
@@ -33,8 +34,6 @@ constexpr std::chrono::milliseconds kUnheldPause{1'000};
 constexpr std::chrono::milliseconds kPollPauseMin{50};
 /// Waits are whole seconds on the wire. A rest of less than half of one is not asked for.
 constexpr std::chrono::milliseconds kWaitWorthwhile{500};
-
-[[noreturn]] void refuse_argument(const char* why) { throw failure_of(Failure::Argument, why); }
 
 /// Answers that have come in, on threads of the pipeline.
 class Mailbox {

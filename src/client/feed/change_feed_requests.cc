@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "client/exchange/refusal.h"
+#include "client/handles/resource.h"
 #include "orrery/exception.h"
 #include "protocol/keys/partition_key.h"
 #include "protocol/wire/headers.h"
@@ -26,10 +27,6 @@ constexpr std::chrono::milliseconds kPauseMax{500};
 constexpr std::string_view kWireFormat = "2021-09-15";
 /// "Applies If-Modified-Since on every page": times do not rise with positions after a merge.
 constexpr std::string_view kTimeAfterMergeCapability = "2";
-
-[[noreturn]] void refuse_argument(const std::string& why) {
-  throw failure_of(Failure::Argument, why);
-}
 
 void add(Call& call, HeaderName name, std::string value) {
   call.headers.emplace_back(name.text, std::move(value));

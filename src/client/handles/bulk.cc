@@ -25,7 +25,7 @@ using std::chrono::milliseconds;
 constexpr int kBulkGoneMax = 20;
 /// For those whose server names no time.
 constexpr milliseconds kFirstWait{10};
-constexpr milliseconds kWaitMax{1'000};
+constexpr milliseconds kBulkWaitMax{1'000};
 /// The answer had no room left for this one.
 constexpr int kNoRoomLeft = 3402;
 
@@ -241,7 +241,7 @@ class Bulk {
       pipeline_.forget_routing(container_, routing_);
       if (++progress.gone > kBulkGoneMax) return {};
       // At first at once: mostly the split is over, and only we did not know of it.
-      return std::min(kWaitMax, milliseconds(5 * (progress.gone - 1)));
+      return std::min(kBulkWaitMax, milliseconds(5 * (progress.gone - 1)));
     }
     if (result.status == 429) {
       const milliseconds wait = result.retry_after.value_or(doubled(progress.throttled));
@@ -265,7 +265,7 @@ class Bulk {
   }
 
   static milliseconds doubled(int times) {
-    return std::min(kWaitMax, kFirstWait * (1 << std::min(times, 10)));
+    return std::min(kBulkWaitMax, kFirstWait * (1 << std::min(times, 10)));
   }
 
   static ItemResult result_of(const CosmosException& failure) {

@@ -13,7 +13,7 @@ using storage::LogPosition;
 
 namespace {
 
-LogPosition shifted(LogPosition position, std::uint32_t index_shift) {
+LogPosition shifted_position(LogPosition position, std::uint32_t index_shift) {
   position.index += index_shift;
   return position;
 }
@@ -217,9 +217,9 @@ std::vector<RecordPtr> RecordWriter::take_records() {
 void RecordWriter::emit_terms(const Operation& operation, bool erases, const Destination& to,
                               storage::Batch& batch) {
   if (operation.terms.empty()) return;
-  const std::string value =
-      erases ? std::string()
-             : storage::make_position_value(shifted(operation.entry.position, to.index_shift));
+  const std::string value = erases ? std::string()
+                                   : storage::make_position_value(shifted_position(
+                                         operation.entry.position, to.index_shift));
   std::string key;
   operation.terms.for_each([&](std::uint32_t index, std::string_view term) {
     if (to.mirror != nullptr) {
@@ -240,7 +240,7 @@ void RecordWriter::emit_terms(const Operation& operation, bool erases, const Des
 void RecordWriter::emit_operation(const Operation& operation, const Destination& to,
                                   storage::Batch& batch) const {
   const PartitionNumber partition = to.partition;
-  const LogPosition position = shifted(operation.entry.position, to.index_shift);
+  const LogPosition position = shifted_position(operation.entry.position, to.index_shift);
   const auto unique_key = [&] {
     std::string key = storage::partition_prefix(partition);
     key.append(operation.key.epk).append(operation.key.partition_key).append(operation.bytes);
@@ -300,7 +300,7 @@ void RecordWriter::emit_operation(const Operation& operation, const Destination&
     case Operation::Kind::PutExpiry:
     case Operation::Kind::EraseExpiry: {
       storage::ExpiryEntry expiry = operation.expiry;
-      expiry.position = shifted(expiry.position, to.index_shift);
+      expiry.position = shifted_position(expiry.position, to.index_shift);
       if (operation.kind == Operation::Kind::PutExpiry) {
         batch.put(Family::Expiry, storage::expiry_key(partition, expiry), {});
       } else {

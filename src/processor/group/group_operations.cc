@@ -17,7 +17,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kAttemptsMax = 6;
+constexpr int kGroupAttemptsMax = 6;
 
 /// One lease of a snapshot.
 struct KeptPosition {
@@ -101,7 +101,7 @@ Async<GroupControl> read_control(AsyncLeaseStore& store, LeaseIds ids) {
 
 Async<> write_control(AsyncLeaseStore& store, LeaseIds ids, GroupControl control) {
   const std::string id = ids.control();
-  for (int attempt = 0; attempt < kAttemptsMax; ++attempt) {
+  for (int attempt = 0; attempt < kGroupAttemptsMax; ++attempt) {
     const auto document = co_await store.read(id);
     if (!document && !has_code(document.error(), ErrorCode::NotFound)) co_return document.error();
     json::Value value = json::Value::object();
@@ -169,7 +169,7 @@ Async<> GroupOperations::check_idle(std::vector<Lease> leases) {
 }
 
 Async<bool> GroupOperations::edit(Lease lease, Change change) {
-  for (int attempt = 0; attempt < kAttemptsMax; ++attempt) {
+  for (int attempt = 0; attempt < kGroupAttemptsMax; ++attempt) {
     if (!change(lease)) co_return false;
     lease.timestamp = runtime_.wall_now();
     if (lease.format == LeaseFormat::JavaEpk && lease.container_rid.empty()) {

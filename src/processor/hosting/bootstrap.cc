@@ -14,7 +14,7 @@ namespace orrery::processor {
 namespace {
 
 /// How often ranges may change under a start before it gives up, and is called again.
-constexpr int kStartAttemptsMax = 6;
+constexpr int kBootstrapAttemptsMax = 6;
 
 /// In seconds. A lock that claims to hold for longer is not believed.
 constexpr std::int64_t kLockTtlMax = 3600;
@@ -218,7 +218,7 @@ class Bootstrapper {
   /// Makes the leases that are missing. `look_twice`: a lease that was being replaced while the
   /// leases were listed may be seen neither before nor after; then it only seems to be missing.
   Async<> fill_all(bool look_twice) {
-    for (int attempt = 0; attempt < kStartAttemptsMax; ++attempt) {
+    for (int attempt = 0; attempt < kBootstrapAttemptsMax; ++attempt) {
       // Ranges before leases: a split that another host completes in between would look like
       // missing leases otherwise.
       ORRERY_CO_TRY(auto ranges, co_await reader_.ranges());
@@ -226,7 +226,7 @@ class Bootstrapper {
       // Leases of ranges that nobody has heard of are newer than what was read of the ranges.
       const bool newer = std::ranges::any_of(
           leases, [&](const Lease& lease) { return targets_of(lease, ranges).empty(); });
-      const bool last = attempt + 1 == kStartAttemptsMax;
+      const bool last = attempt + 1 == kBootstrapAttemptsMax;
       if (newer && !last) continue;
       Creation work{store_, reader_, group_, options_.feed, runtime_, find_gaps(ranges, leases)};
       if (work.gaps.empty()) co_return Result<>{};

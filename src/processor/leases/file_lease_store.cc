@@ -23,7 +23,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kThreads = 2;
+constexpr std::size_t kFileThreads = 2;
 constexpr std::size_t kVersionDigits = 20;
 constexpr std::string_view kSuffix = ".json";
 /// Of most file systems; what is written beside has a longer name.
@@ -137,10 +137,10 @@ std::string etag_of(std::uint64_t version) { return fmt::format("\"{}\"", versio
 }  // namespace
 
 FileLeaseStore::FileLeaseStore(fs::path directory)
-    : clock_(machine_clock_), directory_(std::move(directory)), pool_(kThreads) {}
+    : clock_(machine_clock_), directory_(std::move(directory)), pool_(kFileThreads) {}
 
 FileLeaseStore::FileLeaseStore(fs::path directory, const Clock& clock)
-    : clock_(clock), directory_(std::move(directory)), pool_(kThreads) {}
+    : clock_(clock), directory_(std::move(directory)), pool_(kFileThreads) {}
 
 Result<fs::path> FileLeaseStore::path_of(const std::string& id) const {
   std::string name = file_name(id);

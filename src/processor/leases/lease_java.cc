@@ -32,13 +32,13 @@ std::string encoded(std::string_view json) {
   return text;
 }
 
-std::string text_of(const json::Value& value) {
+std::string java_text_of(const json::Value& value) {
   std::string buffer;
   return value.is_string() ? std::string(value.as_string(buffer)) : std::string();
 }
 
 /// The etag that all ranges of the state have passed; nullopt while one of them has none.
-std::optional<std::string> position_in(const json::Value& state) {
+std::optional<std::string> java_position_in(const json::Value& state) {
   const json::Value continuation = state.member("Continuation");
   const json::Value ranges = continuation.member("Continuation");
   std::optional<std::string> lowest;
@@ -47,7 +47,7 @@ std::optional<std::string> position_in(const json::Value& state) {
     const json::Value range = reader.value();
     const json::Value token = range.member("token");
     std::optional<std::string> position;
-    if (token.is_string()) position = text_of(token);
+    if (token.is_string()) position = java_text_of(token);
     lowest = first ? position : lowest_position(lowest, position);
     first = false;
   }
@@ -64,18 +64,18 @@ std::optional<JavaState> parse_java_state(std::string_view base64) {
   const auto parsed = json::Value::parse(state.json);
   if (!parsed || !parsed->member("StartFrom").is_object()) return std::nullopt;
 
-  state.container_rid = text_of(parsed->member("Rid"));
+  state.container_rid = java_text_of(parsed->member("Rid"));
   if (parsed->member("Mode").is_string(kFullFidelity)) {
     state.mode = client::ChangeFeedMode::AllVersionsAndDeletes;
   }
-  state.position = position_in(*parsed);
+  state.position = java_position_in(*parsed);
   if (state.position) return state;
 
   const json::Value start = parsed->member("StartFrom");
   if (start.member("Type").is_string("BEGINNING")) {
     state.position = "\"0\"";
   } else if (start.member("Type").is_string("LEASE") && start.member("Etag").is_string()) {
-    state.position = text_of(start.member("Etag"));
+    state.position = java_text_of(start.member("Etag"));
   } else if (start.member("Type").is_string("POINT_IN_TIME") &&
              start.member("PointInTimeMs").is_number()) {
     const auto number = start.member("PointInTimeMs").as_number();

@@ -11,7 +11,7 @@ namespace {
 
 /// Of an update that meets other versions of its lease: more often than anybody but the owner
 /// writes it.
-constexpr int kAttemptsMax = 6;
+constexpr int kWriteAttemptsMax = 6;
 
 std::string described_owner(const Lease& lease) {
   return lease.owner.empty() ? "nobody owns it" : fmt::format("'{}' owns it", lease.owner);
@@ -170,7 +170,7 @@ Async<LeaseChange> LeaseManager::update(std::string id, Intent intent) {
   // Somebody else of this host has written meanwhile: that was a renewal, too.
   if (intent.renew && entry->writes > writes_before) intent.renew = false;
 
-  for (int attempt = 0; attempt < kAttemptsMax; ++attempt) {
+  for (int attempt = 0; attempt < kWriteAttemptsMax; ++attempt) {
     if (!entry->lease) {
       forget(id);
       Lease unknown;

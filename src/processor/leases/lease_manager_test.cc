@@ -12,7 +12,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using Kind = LeaseChange::Kind;
+using ChangeKind = LeaseChange::Kind;
 
 class LeaseManagerTest : public LeasesTest {
  protected:
@@ -66,7 +66,7 @@ TEST_F(LeaseManagerTest, AcquireSetsOwnerTimestampAndARisenEpoch) {
   Lease wanted = seen;
   wanted.range = kWhole();
   const auto change = get(manager.acquire(wanted));
-  ASSERT_EQ(change.kind, Kind::Done);
+  ASSERT_EQ(change.kind, ChangeKind::Done);
   const Lease there = lease_at("0");
   EXPECT_EQ(there.owner, "host-1");
   EXPECT_EQ(there.epoch(), 9'000'000'001U);
@@ -82,7 +82,7 @@ TEST_F(LeaseManagerTest, AnAcquireIsNeverRetried) {
   const Lease seen = put_lease("0", kWhole(), "\"10\"", "host-2");
   rewrite([](Lease& lease) { lease.timestamp = WallTime(std::chrono::seconds(5)); });
   const auto change = get(manager.acquire(seen));
-  EXPECT_EQ(change.kind, Kind::Lost);
+  EXPECT_EQ(change.kind, ChangeKind::Lost);
   EXPECT_EQ(lease_at("0").owner, "host-2");
   EXPECT_EQ(store.count("replace " + seen.id), 1U);
   EXPECT_EQ(manager.owned(seen.id), nullptr);
@@ -91,7 +91,7 @@ TEST_F(LeaseManagerTest, AnAcquireIsNeverRetried) {
 TEST_F(LeaseManagerTest, AnAcquireOfADeletedLeaseFindsItGone) {
   const Lease seen = put_lease("0", kWhole(), "\"10\"");
   ASSERT_TRUE(run(store.memory().remove(seen.id, {})));
-  EXPECT_EQ(get(manager.acquire(seen)).kind, Kind::Gone);
+  EXPECT_EQ(get(manager.acquire(seen)).kind, ChangeKind::Gone);
 }
 
 TEST_F(LeaseManagerTest, AnAcquireWhoseAnswerWasLostIsFoundDone) {
@@ -103,10 +103,10 @@ TEST_F(LeaseManagerTest, AnAcquireWhoseAnswerWasLostIsFoundDone) {
     return Error(ErrorCode::Unavailable, "made up");
   });
   const auto change = get(manager.acquire(seen));
-  ASSERT_EQ(change.kind, Kind::Done);
+  ASSERT_EQ(change.kind, ChangeKind::Done);
   EXPECT_EQ(manager.owned(seen.id)->owner, "host-1");
   store.set_before({});
-  EXPECT_EQ(get(manager.checkpoint(seen.id, "\"20\"")).kind, Kind::Done);
+  EXPECT_EQ(get(manager.checkpoint(seen.id, "\"20\"")).kind, ChangeKind::Done);
 }
 
 TEST_F(LeaseManagerTest, AnAcquireThatDidNotArriveIsAnError) {
@@ -143,7 +143,7 @@ TEST_F(LeaseManagerTest, ACheckpointWritesThePositionAndRenews) {
   const Lease lease = acquired();
   runtime.advance(std::chrono::seconds(5));
   const auto change = get(manager.checkpoint(lease.id, "\"20\""));
-  ASSERT_EQ(change.kind, Kind::Done);
+  ASSERT_EQ(change.kind, ChangeKind::Done);
   EXPECT_EQ(lease_at("0").position, "\"20\"");
   EXPECT_EQ(lease_at("0").timestamp, runtime.wall_now());
   EXPECT_EQ(store.count("read " + lease.id), 0U) << "its etag is known";
@@ -151,9 +151,9 @@ TEST_F(LeaseManagerTest, ACheckpointWritesThePositionAndRenews) {
 
 TEST_F(LeaseManagerTest, AnOlderCheckpointIsRefused) {
   const Lease lease = acquired();
-  EXPECT_EQ(get(manager.checkpoint(lease.id, "\"20\"")).kind, Kind::Done);
+  EXPECT_EQ(get(manager.checkpoint(lease.id, "\"20\"")).kind, ChangeKind::Done);
   const auto change = get(manager.checkpoint(lease.id, "\"19\""));
-  EXPECT_EQ(change.kind, Kind::Older);
+  EXPECT_EQ(change.kind, ChangeKind::Older);
   EXPECT_THAT(change.reason, HasSubstr("further"));
   EXPECT_EQ(lease_at("0").position, "\"20\"");
   EXPECT_NE(manager.owned(lease.id), nullptr);
@@ -161,7 +161,7 @@ TEST_F(LeaseManagerTest, AnOlderCheckpointIsRefused) {
 
 TEST_F(LeaseManagerTest, TheSameCheckpointIsNotWrittenAgain) {
   const Lease lease = acquired();
-  EXPECT_EQ(get(manager.checkpoint(lease.id, "\"10\"")).kind, Kind::Done);
+  EXPECT_EQ(get(manager.checkpoint(lease.id, "\"10\"")).kind, ChangeKind::Done);
   EXPECT_EQ(store.count("replace " + lease.id), 1U) << "that of the acquisition";
 }
 
@@ -169,7 +169,7 @@ TEST_F(LeaseManagerTest, AConflictAloneDoesNotLoseTheLease) {
   const Lease lease = acquired();
   rewrite([](Lease& each) { each.properties["orrery.wanted-by"] = "host-2"; });
   const auto change = get(manager.checkpoint(lease.id, "\"20\""));
-  ASSERT_EQ(change.kind, Kind::Done);
+  ASSERT_EQ(change.kind, ChangeKind::Done);
   EXPECT_EQ(lease_at("0").position, "\"20\"");
   EXPECT_EQ(lease_at("0").wanted_by(), "host-2") << "what the other has written is kept";
   EXPECT_EQ(manager.stats().conflicts, 1U);
@@ -179,33 +179,33 @@ TEST_F(LeaseManagerTest, AnotherOwnerMeansLost) {
   const Lease lease = acquired();
   rewrite([](Lease& each) { each.owner = "host-2"; });
   const auto change = get(manager.renew(lease.id));
-  EXPECT_EQ(change.kind, Kind::Lost);
+  EXPECT_EQ(change.kind, ChangeKind::Lost);
   EXPECT_EQ(change.lease.owner, "host-2");
   EXPECT_EQ(manager.owned(lease.id), nullptr);
-  EXPECT_EQ(get(manager.checkpoint(lease.id, "\"20\"")).kind, Kind::Lost);
+  EXPECT_EQ(get(manager.checkpoint(lease.id, "\"20\"")).kind, ChangeKind::Lost);
   EXPECT_EQ(lease_at("0").position, "\"10\"");
 }
 
 TEST_F(LeaseManagerTest, NoOwnerIsNotMe) {
   const Lease lease = acquired();
   rewrite([](Lease& each) { each.owner.clear(); });
-  EXPECT_EQ(get(manager.checkpoint(lease.id, "\"20\"")).kind, Kind::Lost);
+  EXPECT_EQ(get(manager.checkpoint(lease.id, "\"20\"")).kind, ChangeKind::Lost);
   EXPECT_EQ(lease_at("0").owner, "");
 }
 
 TEST_F(LeaseManagerTest, AnotherLifeOfThisHostTakesTheLeaseFromTheEarlierOne) {
   const Lease lease = acquired();
   LeaseManager later(store, ids, "host-1", runtime);
-  ASSERT_EQ(get(later.acquire(lease_at("0"))).kind, Kind::Done);
-  EXPECT_EQ(get(manager.checkpoint(lease.id, "\"20\"")).kind, Kind::Lost);
-  EXPECT_EQ(get(later.checkpoint(lease.id, "\"30\"")).kind, Kind::Done);
+  ASSERT_EQ(get(later.acquire(lease_at("0"))).kind, ChangeKind::Done);
+  EXPECT_EQ(get(manager.checkpoint(lease.id, "\"20\"")).kind, ChangeKind::Lost);
+  EXPECT_EQ(get(later.checkpoint(lease.id, "\"30\"")).kind, ChangeKind::Done);
 }
 
 TEST_F(LeaseManagerTest, ADeletedLeaseIsNoticedByTheRenewal) {
   const Lease lease = acquired();
   ASSERT_TRUE(run(store.memory().remove(lease.id, {})));
   const auto change = get(manager.renew(lease.id));
-  EXPECT_EQ(change.kind, Kind::Gone);
+  EXPECT_EQ(change.kind, ChangeKind::Gone);
   EXPECT_TRUE(change.lost());
   EXPECT_EQ(manager.owned(lease.id), nullptr);
 }
@@ -219,7 +219,7 @@ TEST_F(LeaseManagerTest, UpdatesOfOneLeaseNeverConflictWithEachOther) {
         runtime.begin(manager.checkpoint(lease.id, fmt::format("\"{}\"", 10 + step))));
   }
   runtime.run_until([&] { return outcomes.back()->has_value(); });
-  for (const auto& outcome : outcomes) EXPECT_EQ((**outcome)->kind, Kind::Done);
+  for (const auto& outcome : outcomes) EXPECT_EQ((**outcome)->kind, ChangeKind::Done);
   EXPECT_EQ(lease_at("0").position, "\"30\"");
   EXPECT_EQ(manager.stats().conflicts, 0U);
 }
@@ -229,19 +229,19 @@ TEST_F(LeaseManagerTest, ARenewalThatWaitedForACheckpointNeedsNoWriteOfItsOwn) {
   const auto checkpoint = runtime.begin(manager.checkpoint(lease.id, "\"20\""));
   const auto renewal = runtime.begin(manager.renew(lease.id));
   runtime.run_until([&] { return renewal->has_value(); });
-  EXPECT_EQ((**renewal)->kind, Kind::Done);
+  EXPECT_EQ((**renewal)->kind, ChangeKind::Done);
   EXPECT_EQ(store.count("replace " + lease.id), 2U) << "the acquisition and the checkpoint";
 }
 
 TEST_F(LeaseManagerTest, RenewalAndPositionAreOneWrite) {
   const Lease lease = acquired();
   runtime.advance(std::chrono::seconds(17));
-  EXPECT_EQ(get(manager.renew(lease.id, "\"15\"")).kind, Kind::Done);
+  EXPECT_EQ(get(manager.renew(lease.id, "\"15\"")).kind, ChangeKind::Done);
   EXPECT_EQ(lease_at("0").position, "\"15\"");
   EXPECT_EQ(lease_at("0").timestamp, runtime.wall_now());
   EXPECT_EQ(store.count("replace " + lease.id), 2U);
   // An older one is passed over; the renewal counts.
-  EXPECT_EQ(get(manager.renew(lease.id, "\"12\"")).kind, Kind::Done);
+  EXPECT_EQ(get(manager.renew(lease.id, "\"12\"")).kind, ChangeKind::Done);
   EXPECT_EQ(lease_at("0").position, "\"15\"");
   EXPECT_EQ(store.count("replace " + lease.id), 3U);
 }
@@ -250,7 +250,7 @@ TEST_F(LeaseManagerTest, AnUpdateGivesUpAfterSixAttempts) {
   const Lease lease = acquired();
   int turn = 0;
   interfere([&turn](Lease& each) { each.properties["x"] = std::to_string(++turn); }, 100);
-  EXPECT_EQ(get(manager.checkpoint(lease.id, "\"20\"")).kind, Kind::Lost);
+  EXPECT_EQ(get(manager.checkpoint(lease.id, "\"20\"")).kind, ChangeKind::Lost);
   EXPECT_EQ(store.count("replace " + lease.id), 1U + 6U);
 }
 
@@ -258,7 +258,7 @@ TEST_F(LeaseManagerTest, AnUpdateSurvivesFiveConflicts) {
   const Lease lease = acquired();
   int turn = 0;
   interfere([&turn](Lease& each) { each.properties["x"] = std::to_string(++turn); }, 5);
-  EXPECT_EQ(get(manager.checkpoint(lease.id, "\"20\"")).kind, Kind::Done);
+  EXPECT_EQ(get(manager.checkpoint(lease.id, "\"20\"")).kind, ChangeKind::Done);
   EXPECT_EQ(lease_at("0").position, "\"20\"");
 }
 
@@ -270,20 +270,20 @@ TEST_F(LeaseManagerTest, AStoreThatDoesNotAnswerIsAnErrorAndTheLeaseIsKept) {
   EXPECT_EQ(renewed.error().code(), ErrorCode::Unavailable);
   ASSERT_NE(manager.owned(lease.id), nullptr);
   store.set_before({});
-  EXPECT_EQ(get(manager.renew(lease.id)).kind, Kind::Done);
+  EXPECT_EQ(get(manager.renew(lease.id)).kind, ChangeKind::Done);
 }
 
 TEST_F(LeaseManagerTest, ACheckpointWhoseAnswerWasLostIsFoundWritten) {
   const Lease lease = acquired();
   rewrite([](Lease& each) { each.position = "\"20\""; });  // It was carried out.
-  EXPECT_EQ(get(manager.checkpoint(lease.id, "\"20\"")).kind, Kind::Done);
+  EXPECT_EQ(get(manager.checkpoint(lease.id, "\"20\"")).kind, ChangeKind::Done);
   EXPECT_EQ(lease_at("0").position, "\"20\"");
 }
 
 TEST_F(LeaseManagerTest, ReleaseLeavesThePositionAndNoOwner) {
   const Lease lease = acquired();
-  EXPECT_EQ(get(manager.checkpoint(lease.id, "\"20\"")).kind, Kind::Done);
-  EXPECT_EQ(get(manager.release(lease.id)).kind, Kind::Done);
+  EXPECT_EQ(get(manager.checkpoint(lease.id, "\"20\"")).kind, ChangeKind::Done);
+  EXPECT_EQ(get(manager.release(lease.id)).kind, ChangeKind::Done);
   EXPECT_EQ(lease_at("0").owner, "");
   EXPECT_THAT(text_at("0"), HasSubstr("\"Owner\":null"));
   EXPECT_EQ(lease_at("0").position, "\"20\"");
@@ -293,7 +293,7 @@ TEST_F(LeaseManagerTest, ReleaseLeavesThePositionAndNoOwner) {
 TEST_F(LeaseManagerTest, ReleaseLeavesALeaseOfOthersAlone) {
   const Lease lease = acquired();
   rewrite([](Lease& each) { each.owner = "host-2"; });
-  EXPECT_EQ(get(manager.release(lease.id)).kind, Kind::Done);
+  EXPECT_EQ(get(manager.release(lease.id)).kind, ChangeKind::Done);
   EXPECT_EQ(lease_at("0").owner, "host-2");
 }
 
@@ -302,15 +302,15 @@ TEST_F(LeaseManagerTest, ALeaseIsHandedOverToWhoAskedForIt) {
   LeaseManager taker(store, ids, "host-2", runtime);
   const auto timestamp = lease_at("0").timestamp;
   runtime.advance(std::chrono::seconds(3));
-  ASSERT_EQ(get(taker.ask_for(lease_at("0"))).kind, Kind::Done);
+  ASSERT_EQ(get(taker.ask_for(lease_at("0"))).kind, ChangeKind::Done);
   EXPECT_EQ(lease_at("0").owner, "host-1");
   EXPECT_EQ(lease_at("0").timestamp, timestamp) << "its owner has not spoken";
   const auto renewed = get(manager.renew(lease.id));
   ASSERT_EQ(renewed.lease.wanted_by(), "host-2");
-  ASSERT_EQ(get(manager.release(lease.id, "host-2")).kind, Kind::Done);
+  ASSERT_EQ(get(manager.release(lease.id, "host-2")).kind, ChangeKind::Done);
   EXPECT_EQ(lease_at("0").owner, "host-2");
   const auto taken = get(taker.acquire(lease_at("0")));
-  ASSERT_EQ(taken.kind, Kind::Done);
+  ASSERT_EQ(taken.kind, ChangeKind::Done);
   EXPECT_EQ(taken.lease.wanted_by(), "");
   EXPECT_GT(taken.lease.epoch(), lease.epoch());
 }
@@ -318,21 +318,21 @@ TEST_F(LeaseManagerTest, ALeaseIsHandedOverToWhoAskedForIt) {
 TEST_F(LeaseManagerTest, WhoHasTakenItsRequestBackGetsNothing) {
   const Lease lease = acquired();
   LeaseManager taker(store, ids, "host-2", runtime);
-  ASSERT_EQ(get(taker.ask_for(lease_at("0"))).kind, Kind::Done);
+  ASSERT_EQ(get(taker.ask_for(lease_at("0"))).kind, ChangeKind::Done);
   ASSERT_EQ(get(manager.renew(lease.id)).lease.wanted_by(), "host-2");
-  ASSERT_EQ(get(taker.withdraw(lease_at("0"))).kind, Kind::Done);
+  ASSERT_EQ(get(taker.withdraw(lease_at("0"))).kind, ChangeKind::Done);
   EXPECT_EQ(lease_at("0").owner, "host-1");
   // The owner has not seen that yet.
-  ASSERT_EQ(get(manager.release(lease.id, "host-2")).kind, Kind::Done);
+  ASSERT_EQ(get(manager.release(lease.id, "host-2")).kind, ChangeKind::Done);
   EXPECT_EQ(lease_at("0").owner, "");
 }
 
 TEST_F(LeaseManagerTest, WhatWasHandedOverIsGivenBackUnlessItHasChanged) {
   put_lease("0", std::nullopt, "\"1\"", "host-1");
   const Lease seen = lease_at("0");
-  ASSERT_EQ(get(manager.withdraw(seen)).kind, Kind::Done);
+  ASSERT_EQ(get(manager.withdraw(seen)).kind, ChangeKind::Done);
   EXPECT_EQ(lease_at("0").owner, "");
-  EXPECT_EQ(get(manager.withdraw(seen)).kind, Kind::Lost);
+  EXPECT_EQ(get(manager.withdraw(seen)).kind, ChangeKind::Lost);
 }
 
 TEST_F(LeaseManagerTest, PropertiesAreChangedOneByOne) {
@@ -342,7 +342,7 @@ TEST_F(LeaseManagerTest, PropertiesAreChangedOneByOne) {
     each.properties["old"] = "2";
   });
   EXPECT_EQ(get(manager.update_properties(lease.id, {{"orrery.cost", "0.5"}, {"old", {}}})).kind,
-            Kind::Done);
+            ChangeKind::Done);
   const Lease there = lease_at("0");
   EXPECT_EQ(there.properties.at("theirs"), "1");
   EXPECT_EQ(there.properties.at("orrery.cost"), "0.5");
@@ -354,7 +354,7 @@ TEST_F(LeaseManagerTest, ALeaseThatIsThereAlreadyIsNotOverwritten) {
   auto lease =
       *new_lease(ids, LeaseFormat::Net3, "1", client::FeedRange{"", "1F"}, "\"10\"", {}, {});
   const auto change = get(manager.create(std::move(lease)));
-  EXPECT_EQ(change.kind, Kind::Done);
+  EXPECT_EQ(change.kind, ChangeKind::Done);
   EXPECT_EQ(change.lease.position, "\"50\"");
   EXPECT_EQ(change.lease.owner, "host-2");
 }
@@ -364,7 +364,7 @@ TEST_F(LeaseManagerTest, ACreatedLeaseIsAcquiredUnderTheEtagOfItsCreation) {
       *new_lease(ids, LeaseFormat::Net3, "1", client::FeedRange{"", "1F"}, "\"10\"", {}, {});
   const auto created = get(manager.create(std::move(lease)));
   EXPECT_FALSE(created.lease.etag.empty());
-  EXPECT_EQ(get(manager.acquire(created.lease)).kind, Kind::Done);
+  EXPECT_EQ(get(manager.acquire(created.lease)).kind, ChangeKind::Done);
 }
 
 TEST_F(LeaseManagerTest, RemovingWhatIsGoneIsFine) {
@@ -394,8 +394,8 @@ TEST_F(LeaseManagerTest, TheFirstPositionOfAJavaLeaseTellsModeAndContainer) {
   const Lease seen =
       put_lease("-FF", client::FeedRange{"", "FF"}, std::nullopt, "", LeaseFormat::JavaEpk);
   ASSERT_EQ(seen.mode, std::nullopt);
-  ASSERT_EQ(get(manager.acquire(seen)).kind, Kind::Done);
-  ASSERT_EQ(get(manager.checkpoint(seen.id, "\"5\"")).kind, Kind::Done);
+  ASSERT_EQ(get(manager.acquire(seen)).kind, ChangeKind::Done);
+  ASSERT_EQ(get(manager.checkpoint(seen.id, "\"5\"")).kind, ChangeKind::Done);
   const Lease there = lease_at("-FF");
   EXPECT_EQ(there.mode, client::ChangeFeedMode::AllVersionsAndDeletes);
   EXPECT_EQ(there.container_rid, "ridOfContainer");
@@ -412,8 +412,8 @@ TEST_F(LeaseManagerTest, ForeignLeasesKeepTheirFormat) {
   for (const auto& [before, after] : documents) {
     put(ids.lease("0"), before);
     const Lease lease = lease_at("0");
-    ASSERT_EQ(get(manager.acquire(lease)).kind, Kind::Done);
-    ASSERT_EQ(get(manager.checkpoint(lease.id, "\"6\"")).kind, Kind::Done);
+    ASSERT_EQ(get(manager.acquire(lease)).kind, ChangeKind::Done);
+    ASSERT_EQ(get(manager.checkpoint(lease.id, "\"6\"")).kind, ChangeKind::Done);
     EXPECT_THAT(text_at("0"), ::testing::StartsWith(after));
     EXPECT_THAT(text_at("0"), HasSubstr("\"future\":[1]"));
     EXPECT_EQ(lease_at("0").format, lease.format);

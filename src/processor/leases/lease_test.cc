@@ -22,7 +22,7 @@ Lease parsed(std::string text) {
   return lease ? *lease : Lease{};
 }
 
-std::string refusal(std::string text) {
+std::string lease_refusal(std::string text) {
   const auto lease = parse_lease(document(std::move(text)));
   EXPECT_FALSE(lease.has_value());
   return lease ? "" : lease.error().message();
@@ -170,26 +170,26 @@ TEST(LeaseTest, MixedStoresAreRefused) {
 }
 
 TEST(LeaseTest, LeasesOfNet1AreRefusedWithAWayOut) {
-  EXPECT_THAT(refusal(R"({ "id":"P..0", "state":2, "PartitionId":"0", "Owner":"host1",
+  EXPECT_THAT(lease_refusal(R"({ "id":"P..0", "state":2, "PartitionId":"0", "Owner":"host1",
       "ContinuationToken":"\"28535\"", "SequenceNumber":17, "_ts":1502791872 })"),
               HasSubstr("1.x"));
 }
 
 TEST(LeaseTest, ATokenOfJavaInAStoreOfNetIsRefused) {
   const std::string state = java_state(R"({"Type":"NOW"})", kJavaContinuation);
-  const std::string message = refusal(R"({"id":"P..-FF","version":1,"LeaseToken":"-FF",
+  const std::string message = lease_refusal(R"({"id":"P..-FF","version":1,"LeaseToken":"-FF",
       "FeedRange":{"Range":{"min":"","max":"FF"}},"ContinuationToken":")" +
-                                      state + R"("})");
+                                            state + R"("})");
   EXPECT_THAT(message, HasSubstr("must not share leases"));
   EXPECT_THAT(message, HasSubstr("P..0"));
-  EXPECT_THAT(refusal(java_epk(R"("\"12\"")")), HasSubstr("must not share leases"));
+  EXPECT_THAT(lease_refusal(java_epk(R"("\"12\"")")), HasSubstr("must not share leases"));
 }
 
 TEST(LeaseTest, BrokenDocumentsAreRefused) {
-  EXPECT_THAT(refusal("[]"), HasSubstr("no JSON object"));
-  EXPECT_THAT(refusal("{"), HasSubstr("no JSON object"));
-  EXPECT_THAT(refusal(R"({"id":"x"})"), HasSubstr("neither LeaseToken nor PartitionId"));
-  EXPECT_THAT(refusal(R"({"id":"x","version":1,"LeaseToken":"0"})"), HasSubstr("min-max"));
+  EXPECT_THAT(lease_refusal("[]"), HasSubstr("no JSON object"));
+  EXPECT_THAT(lease_refusal("{"), HasSubstr("no JSON object"));
+  EXPECT_THAT(lease_refusal(R"({"id":"x"})"), HasSubstr("neither LeaseToken nor PartitionId"));
+  EXPECT_THAT(lease_refusal(R"({"id":"x","version":1,"LeaseToken":"0"})"), HasSubstr("min-max"));
 }
 
 TEST(LeaseTest, UnknownPropertiesAreKept) {

@@ -10,40 +10,40 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr MonotonicTime kStart{1h};
+constexpr MonotonicTime kPacerStart{1h};
 
 TEST(RenewalPacer, TheFirstRenewalComesAfterHalfAnInterval) {
   RenewalPacer pacer(10s);
   EXPECT_EQ(pacer.next(), MonotonicTime::max());
-  pacer.acquired("a", kStart);
-  EXPECT_EQ(pacer.next(), kStart + 5s);
-  EXPECT_FALSE(pacer.take(kStart + 4999ms));
-  EXPECT_EQ(pacer.take(kStart + 5s), "a");
-  EXPECT_EQ(pacer.next(), kStart + 15s);
+  pacer.acquired("a", kPacerStart);
+  EXPECT_EQ(pacer.next(), kPacerStart + 5s);
+  EXPECT_FALSE(pacer.take(kPacerStart + 4999ms));
+  EXPECT_EQ(pacer.take(kPacerStart + 5s), "a");
+  EXPECT_EQ(pacer.next(), kPacerStart + 15s);
 }
 
 TEST(RenewalPacer, ACheckpointIsARenewal) {
   RenewalPacer pacer(10s);
-  pacer.acquired("a", kStart);
-  pacer.written("a", kStart + 4s);
-  EXPECT_EQ(pacer.next(), kStart + 14s);
+  pacer.acquired("a", kPacerStart);
+  pacer.written("a", kPacerStart + 4s);
+  EXPECT_EQ(pacer.next(), kPacerStart + 14s);
 }
 
 TEST(RenewalPacer, WhatFailedComesSoonAgain) {
   RenewalPacer pacer(10s);
-  pacer.acquired("a", kStart);
-  ASSERT_EQ(pacer.take(kStart + 5s), "a");
-  pacer.failed("a", kStart + 6s);
-  EXPECT_EQ(pacer.next(), kStart + 8500ms);
-  pacer.hasten("a", kStart + 7s);
-  EXPECT_EQ(pacer.next(), kStart + 7s);
+  pacer.acquired("a", kPacerStart);
+  ASSERT_EQ(pacer.take(kPacerStart + 5s), "a");
+  pacer.failed("a", kPacerStart + 6s);
+  EXPECT_EQ(pacer.next(), kPacerStart + 8500ms);
+  pacer.hasten("a", kPacerStart + 7s);
+  EXPECT_EQ(pacer.next(), kPacerStart + 7s);
 }
 
 TEST(RenewalPacer, WhatWasRemovedStaysAway) {
   RenewalPacer pacer(10s);
-  pacer.acquired("a", kStart);
+  pacer.acquired("a", kPacerStart);
   pacer.remove("a");
-  pacer.written("a", kStart);
+  pacer.written("a", kPacerStart);
   EXPECT_EQ(pacer.next(), MonotonicTime::max());
 }
 
@@ -51,11 +51,11 @@ TEST(RenewalPacer, AThousandLeasesAcquiredAtOnceAreWrittenEvenly) {
   constexpr int kLeases = 1000;
   constexpr auto kInterval = 17s;
   RenewalPacer pacer(kInterval);
-  for (int i = 0; i < kLeases; ++i) pacer.acquired(std::to_string(i), kStart);
+  for (int i = 0; i < kLeases; ++i) pacer.acquired(std::to_string(i), kPacerStart);
   std::map<std::string, MonotonicTime> last;
   std::vector<MonotonicTime> writes;
-  MonotonicTime now = kStart;
-  while (now < kStart + 10 * kInterval) {
+  MonotonicTime now = kPacerStart;
+  while (now < kPacerStart + 10 * kInterval) {
     now = std::max(now, pacer.next());
     const auto id = pacer.take(now);
     ASSERT_TRUE(id);
@@ -63,7 +63,7 @@ TEST(RenewalPacer, AThousandLeasesAcquiredAtOnceAreWrittenEvenly) {
       EXPECT_GE(now - last[*id], kInterval);
       EXPECT_LE(now - last[*id], kInterval * 3 / 2);
     } else {
-      EXPECT_LE(now - kStart, kInterval * 3 / 2);
+      EXPECT_LE(now - kPacerStart, kInterval * 3 / 2);
     }
     last[*id] = now;
     writes.push_back(now);

@@ -8,6 +8,7 @@
 #include <span>
 
 #include "base/assert.h"
+#include "base/hex_digit.h"
 #include "protocol/keys/murmur3.h"
 #include "protocol/utf8.h"
 
@@ -208,13 +209,6 @@ Wide level_value(std::string_view bytes) {
 
 std::string_view next_level(std::string_view bytes) {
   return bytes.substr(std::min(kHashSizeV2, bytes.size()));
-}
-
-int hex_value(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  return -1;
 }
 
 bool uses_v1(const PartitionKeyDefinition& definition) {

@@ -35,14 +35,14 @@ std::vector<std::string> mins(const std::vector<EpkRange>& ranges) {
   return result;
 }
 
-struct Vector {
+struct EpkVector {
   KeyComponent component;
   std::string v1;
   std::string v2;
 };
 
 // Computed by the SDKs of two languages and by an independent implementation.
-std::vector<Vector> vectors() {
+std::vector<EpkVector> vectors() {
   return {
       {std::string(""), "05C1CF33970FF80800", "32E9366E637A71B4E710384B2F4970A0"},
       {std::string("a"), "05C1D78593652C086200", "3A5381E1114EB8D3FCC90795045B49B7"},
@@ -93,13 +93,13 @@ std::vector<Vector> vectors() {
 }
 
 TEST(EffectivePartitionKey, AgreesWithTheServiceInVersion1) {
-  for (const Vector& vector : vectors()) {
+  for (const EpkVector& vector : vectors()) {
     EXPECT_EQ(epk(kV1, {vector.component}), vector.v1) << key({vector.component}).to_json();
   }
 }
 
 TEST(EffectivePartitionKey, AgreesWithTheServiceInVersion2) {
-  for (const Vector& vector : vectors()) {
+  for (const EpkVector& vector : vectors()) {
     EXPECT_EQ(epk(kV2, {vector.component}), vector.v2) << key({vector.component}).to_json();
   }
 }

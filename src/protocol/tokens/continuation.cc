@@ -46,9 +46,10 @@ static_assert(1 + kNumberSize + 2 * (1 + kBoundaryBytesMax) + sealed_token::kRes
                   kChecksumSize <=
               sealed_token::kTokenBytesMax);
 
-Error malformed() {
+Error malformed_continuation() {
   return Error(ErrorCode::BadRequest,
-               "The continuation token is malformed; send back x-ms-continuation exactly as it was "
+               "The continuation token is malformed_continuation; send back x-ms-continuation "
+               "exactly as it was "
                "received");
 }
 
@@ -116,20 +117,20 @@ Result<ReadFeedPosition> decode_read_feed_continuation(std::string_view token) {
   if (auto first = decode_first(token)) return std::move(*first);
   if (auto earlier = decode_earlier(token)) return std::move(*earlier);
   const auto body = unseal(token, kReadFeedKind);
-  if (!body) return malformed();
+  if (!body) return malformed_continuation();
   Taker taker(*body);
   ReadFeedPosition position = take_position(taker);
   if (taker.left() > 0) {
     position.rests = taker.rests();
     if (position.rests.empty()) taker.fail();
   }
-  if (!taker.is_complete()) return malformed();
+  if (!taker.is_complete()) return malformed_continuation();
   return position;
 }
 
 Result<ListPosition> decode_list_continuation(std::string_view token) {
   auto body = unseal(token, kListKind);
-  if (!body || body->size() > Epk::kBytesMax) return malformed();
+  if (!body || body->size() > Epk::kBytesMax) return malformed_continuation();
   return ListPosition{std::move(*body)};
 }
 

@@ -62,7 +62,7 @@ bool is_number(std::string_view text) {
   return std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
 }
 
-Error malformed(std::string_view entry) {
+Error malformed_session(std::string_view entry) {
   return Error(ErrorCode::BadRequest,
                "The session token has the entry '" + std::string(entry.substr(0, 100)) +
                    "'; send back x-ms-session-token exactly as it was received");
@@ -86,7 +86,7 @@ Result<std::vector<SessionEntry>> parse_session_token(std::string_view header) {
     bool has_value = false;
     const std::string_view id = take_until(value, ':', has_value);
     const auto parsed = parse_value(value);
-    if (!has_value || id.empty() || !parsed) return malformed(entry);
+    if (!has_value || id.empty() || !parsed) return malformed_session(entry);
 
     // A range that cannot be one of ours is as unknown as one that no longer exists.
     const auto range = is_number(id) ? parse_integer<std::uint32_t>(id) : std::nullopt;

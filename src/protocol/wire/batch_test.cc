@@ -11,7 +11,7 @@ namespace {
 
 using testing::HasSubstr;
 
-std::string refusal(std::string_view body) {
+std::string batch_refusal(std::string_view body) {
   const auto read = read_json_batch(body);
   EXPECT_FALSE(read) << body;
   if (read) return {};
@@ -80,32 +80,33 @@ TEST(JsonBatch, ABodyThatIsNoArrayOfOperationsIsRefused) {
                            R"([{"operationType":"Read" "id":"a"}])",
                            R"([{"operationType":"Read","x":{"a":]})",
                            R"([{"operationType":"Read","x":tru}])"}) {
-    EXPECT_THAT(refusal(body), HasSubstr("batch request")) << body;
+    EXPECT_THAT(batch_refusal(body), HasSubstr("batch request")) << body;
   }
 }
 
 TEST(JsonBatch, WhatIsWrongIsSaidWithTheNumberOfTheOperation) {
   const std::string good = R"({"operationType":"Read","id":"a"})";
   EXPECT_THAT(
-      refusal("[" + good + R"(,{"id":"a"}])"),
+      batch_refusal("[" + good + R"(,{"id":"a"}])"),
       HasSubstr("Operation 2 of the batch request is malformed: it lacks its 'operationType'"));
-  EXPECT_THAT(refusal("[" + good + R"(,{"operationType":"Query"}])"), HasSubstr("\"Query\""));
-  EXPECT_THAT(refusal(R"([{"operationType":2}])"), HasSubstr("not 2"));
-  EXPECT_THAT(refusal(R"([{"operationType":"Read","id":7}])"), HasSubstr("'id' must be a string"));
-  EXPECT_THAT(refusal(R"([{"operationType":"Read","ifMatch":7}])"), HasSubstr("'ifMatch'"));
-  EXPECT_THAT(refusal(R"([{"operationType":"Read","partitionKey":7}])"),
+  EXPECT_THAT(batch_refusal("[" + good + R"(,{"operationType":"Query"}])"), HasSubstr("\"Query\""));
+  EXPECT_THAT(batch_refusal(R"([{"operationType":2}])"), HasSubstr("not 2"));
+  EXPECT_THAT(batch_refusal(R"([{"operationType":"Read","id":7}])"),
+              HasSubstr("'id' must be a string"));
+  EXPECT_THAT(batch_refusal(R"([{"operationType":"Read","ifMatch":7}])"), HasSubstr("'ifMatch'"));
+  EXPECT_THAT(batch_refusal(R"([{"operationType":"Read","partitionKey":7}])"),
               HasSubstr("'partitionKey'"));
-  EXPECT_THAT(refusal(R"([{"operationType":"Read","minimalReturnPreference":"x"}])"),
+  EXPECT_THAT(batch_refusal(R"([{"operationType":"Read","minimalReturnPreference":"x"}])"),
               HasSubstr("'minimalReturnPreference'"));
 }
 
 TEST(JsonBatch, ABatchHasOneToAHundredOperations) {
-  EXPECT_EQ(refusal("[]"), "Batch request has no operations.");
+  EXPECT_EQ(batch_refusal("[]"), "Batch request has no operations.");
   std::string many;
   for (int i = 0; i < 100; ++i) many += R"({"operationType":"Read","id":"a"},)";
   many.pop_back();
   EXPECT_EQ(operations("[" + many + "]").size(), 100u);
-  EXPECT_EQ(refusal("[" + many + R"(,{"operationType":"Read","id":"a"}])"),
+  EXPECT_EQ(batch_refusal("[" + many + R"(,{"operationType":"Read","id":"a"}])"),
             "Batch request has more operations than what is supported.");
 }
 

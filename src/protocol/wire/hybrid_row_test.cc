@@ -47,7 +47,7 @@ std::string operation(std::uint8_t presence, std::int32_t type, const std::strin
   return kOperation + little_endian(presence) + little_endian(type) + little_endian(2) + rest;
 }
 
-std::string refusal(const std::string& body) {
+std::string row_refusal(const std::string& body) {
   const auto read = read_hybrid_row_batch(body);
   EXPECT_FALSE(read);
   if (read) return {};
@@ -156,7 +156,7 @@ TEST(HybridRow, LongBodiesHaveLengthsOfSeveralBytes) {
 TEST(HybridRow, AStreamThatEndsAnywhereWithinARecordIsRefused) {
   const std::string whole = kSegment + kDeleteX;
   for (std::size_t size = 0; size < whole.size(); ++size) {
-    const std::string message = refusal(whole.substr(0, size));
+    const std::string message = row_refusal(whole.substr(0, size));
     if (size == kSegment.size()) {
       EXPECT_EQ(message, "Batch request has no operations.");
     } else {
@@ -178,58 +178,61 @@ TEST(HybridRow, ARowThatEndsEarlyIsRefusedAlsoWithARightChecksum) {
 TEST(HybridRow, AWrongChecksumIsRefused) {
   std::string body = kSegment + kDeleteX;
   body.back() = 'y';
-  EXPECT_THAT(refusal(body), HasSubstr("CRC-32"));
+  EXPECT_THAT(row_refusal(body), HasSubstr("CRC-32"));
 }
 
 TEST(HybridRow, LengthsBeyondTheBodyAreRefused) {
   const auto header = from_hex("81 f1 d8 ff 7f");
   for (const std::int32_t length : {17, 1'000'000, INT32_MAX, -1, INT32_MIN}) {
-    EXPECT_THAT(refusal(kSegment + header + little_endian(length) + kDeleteX.substr(9)),
+    EXPECT_THAT(row_refusal(kSegment + header + little_endian(length) + kDeleteX.substr(9)),
                 HasSubstr("claims"));
   }
   for (const std::int32_t length : {-1, 0, 9, INT32_MIN}) {
-    EXPECT_THAT(refusal(kSegment.substr(0, 6) + little_endian(length) + kDeleteX),
+    EXPECT_THAT(row_refusal(kSegment.substr(0, 6) + little_endian(length) + kDeleteX),
                 HasSubstr("no valid length"));
   }
-  EXPECT_THAT(refusal(kSegment.substr(0, 6) + little_endian(INT32_MAX) + kDeleteX),
+  EXPECT_THAT(row_refusal(kSegment.substr(0, 6) + little_endian(INT32_MAX) + kDeleteX),
               HasSubstr("claims"));
-  EXPECT_THAT(refusal(kSegment.substr(0, 5) + '\0' + kSegment.substr(6) + kDeleteX),
+  EXPECT_THAT(row_refusal(kSegment.substr(0, 5) + '\0' + kSegment.substr(6) + kDeleteX),
               HasSubstr("no valid length"));
   for (const auto* varuint : {"ff ff ff ff 0f", "80 80 80 80 01"}) {
-    EXPECT_THAT(refusal(kSegment + record(operation(0b10011, 4, from_hex(varuint)))),
+    EXPECT_THAT(row_refusal(kSegment + record(operation(0b10011, 4, from_hex(varuint)))),
                 HasSubstr("id claims"));
   }
   for (const auto* varuint :
        {"ff ff ff ff 1f", "80 80 80 80 80 01", "ff ff ff ff ff ff ff ff ff 01"}) {
-    EXPECT_THAT(refusal(kSegment + record(operation(0b10011, 4, from_hex(varuint)))),
+    EXPECT_THAT(row_refusal(kSegment + record(operation(0b10011, 4, from_hex(varuint)))),
                 HasSubstr("not a varuint"));
   }
 }
 
 TEST(HybridRow, OtherSchemasTypesAndTokensAreRefused) {
-  EXPECT_THAT(refusal(kDeleteX), HasSubstr("segment header"));
-  EXPECT_THAT(refusal(kSegment + "[]"), HasSubstr("0x5b"));
-  EXPECT_THAT(refusal(kSegment + from_hex("81 70 54 e1 7f")), HasSubstr("neither"));
-  EXPECT_THAT(refusal(kSegment + record(from_hex("81 71 54 e1 7f 03 cc 00 00 00 00 00 00 00"))),
+  EXPECT_THAT(row_refusal(kDeleteX), HasSubstr("segment header"));
+  EXPECT_THAT(row_refusal(kSegment + "[]"), HasSubstr("0x5b"));
+  EXPECT_THAT(row_refusal(kSegment + from_hex("81 70 54 e1 7f")), HasSubstr("neither"));
+  EXPECT_THAT(row_refusal(kSegment + record(from_hex("81 71 54 e1 7f 03 cc 00 00 00 00 00 00 00"))),
               HasSubstr("batch operation"));
-  EXPECT_THAT(refusal(kSegment + record(operation(0b11, 3, ""))), HasSubstr("operation type 3"));
-  EXPECT_THAT(refusal(kSegment + record(operation(0b10, 0, ""))), HasSubstr("lacks"));
-  EXPECT_THAT(refusal(kSegment + record(kOperation + '\x03' + little_endian(0) + little_endian(1))),
-              HasSubstr("resourceType"));
-  EXPECT_THAT(refusal(kSegment + record(operation(0b11, 0, from_hex("07 09 00 00 00 00")))),
+  EXPECT_THAT(row_refusal(kSegment + record(operation(0b11, 3, ""))),
+              HasSubstr("operation type 3"));
+  EXPECT_THAT(row_refusal(kSegment + record(operation(0b10, 0, ""))), HasSubstr("lacks"));
+  EXPECT_THAT(
+      row_refusal(kSegment + record(kOperation + '\x03' + little_endian(0) + little_endian(1))),
+      HasSubstr("resourceType"));
+  EXPECT_THAT(row_refusal(kSegment + record(operation(0b11, 0, from_hex("07 09 00 00 00 00")))),
               HasSubstr("wrong type"));
-  EXPECT_THAT(refusal(kSegment + record(operation(0b11, 0, from_hex("14 0d 00")))),
+  EXPECT_THAT(row_refusal(kSegment + record(operation(0b11, 0, from_hex("14 0d 00")))),
               HasSubstr("token 13"));
-  EXPECT_THAT(refusal(kSegment + record(operation(0b10011, 0, from_hex("01 ff")))),
+  EXPECT_THAT(row_refusal(kSegment + record(operation(0b10011, 0, from_hex("01 ff")))),
               HasSubstr("UTF-8"));
 }
 
 TEST(HybridRow, ABatchHasOneToAHundredOperations) {
-  EXPECT_EQ(refusal(kSegment), "Batch request has no operations.");
+  EXPECT_EQ(row_refusal(kSegment), "Batch request has no operations.");
   std::string body = kSegment;
   for (int i = 0; i < 100; ++i) body += kDeleteX;
   EXPECT_EQ(read_hybrid_row_batch(body).value().size(), 100u);
-  EXPECT_EQ(refusal(body + kDeleteX), "Batch request has more operations than what is supported.");
+  EXPECT_EQ(row_refusal(body + kDeleteX),
+            "Batch request has more operations than what is supported.");
 }
 
 // ── results ──────────────────────────────────────────────────────────────────────────────────────

@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 
+#include "base/hex_digit.h"
 #include "protocol/base64.h"
 #include "protocol/utf8.h"
 
@@ -14,13 +15,6 @@ namespace {
 
 /// dbs/d/colls/c/docs/x/attachments/a
 constexpr std::size_t kSegmentsMax = 8;
-
-int hex_value(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  return -1;
-}
 
 bool is_unreserved(char c) {
   return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' ||

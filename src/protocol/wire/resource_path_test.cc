@@ -9,7 +9,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-ResourcePath parsed(std::string_view target) {
+ResourcePath parsed_path(std::string_view target) {
   auto result = parse_resource_path(target);
   EXPECT_TRUE(result.has_value()) << target << ": " << result.error().message();
   return result.value_or(ResourcePath());
@@ -89,7 +89,7 @@ TEST(ResourcePath, KnowsEveryRouteOfTheService) {
       {"/addresses/?$resolveFor=dbs", Addresses, true, {}, ""},
   };
   for (const Row& row : rows) {
-    const ResourcePath path = parsed(row.target);
+    const ResourcePath path = parsed_path(row.target);
     EXPECT_EQ(path.type, row.type) << row.target;
     EXPECT_EQ(path.is_feed, row.is_feed) << row.target;
     EXPECT_EQ(path.names, row.names) << row.target;
@@ -101,16 +101,16 @@ TEST(ResourcePath, KnowsEveryRouteOfTheService) {
 TEST(ResourcePath, SpellingsOfSlashesMeanTheSame) {
   for (const char* target : {"/dbs/x", "/dbs/x/", "//dbs/x/", "//dbs//x//", "dbs/x",
                              "http://localhost:8081/dbs/x", "https://localhost//dbs/x/"}) {
-    const ResourcePath path = parsed(target);
+    const ResourcePath path = parsed_path(target);
     EXPECT_EQ(path.type, ResourceType::Databases) << target;
     EXPECT_FALSE(path.is_feed) << target;
     EXPECT_THAT(path.names, ElementsAre("x")) << target;
     EXPECT_THAT(path.link_candidates, ElementsAre("dbs/x")) << target;
     EXPECT_EQ(path.text, "dbs/x") << target;
   }
-  EXPECT_EQ(parsed("//").type, ResourceType::Account);
-  EXPECT_EQ(parsed("http://localhost:8081").type, ResourceType::Account);
-  EXPECT_TRUE(parsed("//dbs/").is_feed);
+  EXPECT_EQ(parsed_path("//").type, ResourceType::Account);
+  EXPECT_EQ(parsed_path("http://localhost:8081").type, ResourceType::Account);
+  EXPECT_TRUE(parsed_path("//dbs/").is_feed);
 }
 
 TEST(ResourcePath, SignedTypeIsTheWordInThePath) {
@@ -129,93 +129,94 @@ TEST(ResourcePath, SignedTypeIsTheWordInThePath) {
 }
 
 TEST(ResourcePath, DecodesNamesAndKeepsBothSpellingsForTheSignature) {
-  const ResourcePath path = parsed("/dbs/ToDo/colls/Items/docs/%C3%84%20b+c");
+  const ResourcePath path = parsed_path("/dbs/ToDo/colls/Items/docs/%C3%84%20b+c");
   EXPECT_THAT(path.names, ElementsAre("ToDo", "Items", "Ä b+c"));
   EXPECT_THAT(path.link_candidates, ElementsAre("dbs/ToDo/colls/Items/docs/Ä b+c",
                                                 "dbs/ToDo/colls/Items/docs/%C3%84%20b+c"));
-  EXPECT_THAT(parsed("/dbs/%C3%84/colls").link_candidates, ElementsAre("dbs/Ä", "dbs/%C3%84"));
+  EXPECT_THAT(parsed_path("/dbs/%C3%84/colls").link_candidates, ElementsAre("dbs/Ä", "dbs/%C3%84"));
 }
 
 TEST(ResourcePath, DecodesOnlyOnce) {
-  EXPECT_THAT(parsed("/dbs/d/colls/c/docs/a%2520b").names, ElementsAre("d", "c", "a%20b"));
+  EXPECT_THAT(parsed_path("/dbs/d/colls/c/docs/a%2520b").names, ElementsAre("d", "c", "a%20b"));
 }
 
 TEST(ResourcePath, AnEscapedSlashBelongsToTheName) {
-  const ResourcePath path = parsed("/dbs/d/colls/c/docs/a%2Fb%2f");
+  const ResourcePath path = parsed_path("/dbs/d/colls/c/docs/a%2Fb%2f");
   EXPECT_EQ(path.type, ResourceType::Documents);
   EXPECT_THAT(path.names, ElementsAre("d", "c", "a/b/"));
   EXPECT_EQ(refused("/dbs/d/colls/c/docs/a/b"), ErrorCode::NotFound);
 }
 
 TEST(ResourcePath, AnItemsQueryStringIsPartOfItsId) {
-  const ResourcePath path = parsed("/dbs/d/colls/c/docs/a%20?b=1&c");
+  const ResourcePath path = parsed_path("/dbs/d/colls/c/docs/a%20?b=1&c");
   EXPECT_THAT(path.names, ElementsAre("d", "c", "a ?b=1&c"));
   EXPECT_EQ(path.query, "b=1&c");
   EXPECT_THAT(path.link_candidates,
               ElementsAre("dbs/d/colls/c/docs/a ", "dbs/d/colls/c/docs/a%20",
                           "dbs/d/colls/c/docs/a ?b=1&c", "dbs/d/colls/c/docs/a%20?b=1&c"));
-  EXPECT_THAT(parsed("/dbs/d/colls/c/docs/a?").names, ElementsAre("d", "c", "a?"));
-  EXPECT_THAT(parsed("/dbs/d/colls/c/docs/a?b?c").names, ElementsAre("d", "c", "a?b?c"));
-  EXPECT_THAT(parsed("/dbs/d/colls/c/docs/a/?b").names, ElementsAre("d", "c", "a?b"));
+  EXPECT_THAT(parsed_path("/dbs/d/colls/c/docs/a?").names, ElementsAre("d", "c", "a?"));
+  EXPECT_THAT(parsed_path("/dbs/d/colls/c/docs/a?b?c").names, ElementsAre("d", "c", "a?b?c"));
+  EXPECT_THAT(parsed_path("/dbs/d/colls/c/docs/a/?b").names, ElementsAre("d", "c", "a?b"));
 }
 
 TEST(ResourcePath, OtherQueryStringsAreSplitOff) {
-  const ResourcePath path = parsed("/dbs/d/colls/c/docs?x=%zz");
+  const ResourcePath path = parsed_path("/dbs/d/colls/c/docs?x=%zz");
   EXPECT_TRUE(path.is_feed);
   EXPECT_EQ(path.query, "x=%zz");
   EXPECT_THAT(path.names, ElementsAre("d", "c"));
-  EXPECT_THAT(parsed("/dbs/d/colls/c/sprocs/s?x").names, ElementsAre("d", "c", "s"));
-  EXPECT_THAT(parsed("/dbs/d/colls/c/sprocs/s?x").link_candidates,
+  EXPECT_THAT(parsed_path("/dbs/d/colls/c/sprocs/s?x").names, ElementsAre("d", "c", "s"));
+  EXPECT_THAT(parsed_path("/dbs/d/colls/c/sprocs/s?x").link_candidates,
               ElementsAre("dbs/d/colls/c/sprocs/s"));
 }
 
 TEST(ResourcePath, MayBeBasedOnRids) {
-  EXPECT_EQ(parsed("/dbs/KxEAAA==").rid_link, "KxEAAA==");
-  EXPECT_EQ(parsed("/dbs/KxEAAA==/colls/").rid_link, "KxEAAA==");
-  EXPECT_EQ(parsed("/dbs/KxEAAA==/colls/KxEAAJE-AgA=/").rid_link, "KxEAAJE-AgA=");
-  EXPECT_EQ(parsed("//dbs/KxEAAA==/colls/KxEAAJE-AgA=/pkranges").rid_link, "KxEAAJE-AgA=");
-  EXPECT_EQ(parsed("/dbs/KxEAAA==/colls/KxEAAJE-AgA=/docs/KxEAAJE-AgABAAAAAAAAAA==/").rid_link,
+  EXPECT_EQ(parsed_path("/dbs/KxEAAA==").rid_link, "KxEAAA==");
+  EXPECT_EQ(parsed_path("/dbs/KxEAAA==/colls/").rid_link, "KxEAAA==");
+  EXPECT_EQ(parsed_path("/dbs/KxEAAA==/colls/KxEAAJE-AgA=/").rid_link, "KxEAAJE-AgA=");
+  EXPECT_EQ(parsed_path("//dbs/KxEAAA==/colls/KxEAAJE-AgA=/pkranges").rid_link, "KxEAAJE-AgA=");
+  EXPECT_EQ(parsed_path("/dbs/KxEAAA==/colls/KxEAAJE-AgA=/docs/KxEAAJE-AgABAAAAAAAAAA==/").rid_link,
             "KxEAAJE-AgABAAAAAAAAAA==");
-  EXPECT_EQ(parsed("/dbs/KxEAAA%3D%3D/colls/KxEAAJE-AgA%3d").rid_link, "KxEAAJE-AgA=");
-  EXPECT_THAT(parsed("/dbs/KxEAAA==/colls/KxEAAJE-AgA=/").link_candidates,
+  EXPECT_EQ(parsed_path("/dbs/KxEAAA%3D%3D/colls/KxEAAJE-AgA%3d").rid_link, "KxEAAJE-AgA=");
+  EXPECT_THAT(parsed_path("/dbs/KxEAAA==/colls/KxEAAJE-AgA=/").link_candidates,
               ElementsAre("dbs/KxEAAA==/colls/KxEAAJE-AgA="));
 }
 
 TEST(ResourcePath, NamesThatOnlyResembleRidsAreNames) {
   for (const char* target : {"/dbs", "/dbs/12345678", "/dbs/KxEAAA=", "/dbs/KxEAAAA=",
                              "/dbs/KxEAAAA==", "/dbs/Kx_AAA==", "/dbs/KxEA===="}) {
-    EXPECT_EQ(parsed(target).rid_link, std::nullopt) << target;
+    EXPECT_EQ(parsed_path(target).rid_link, std::nullopt) << target;
   }
 }
 
 TEST(ResourcePath, OffersAndMediaAreAddressedByRid) {
-  const ResourcePath offer = parsed("/offers/WLaE/");
+  const ResourcePath offer = parsed_path("/offers/WLaE/");
   EXPECT_EQ(offer.type, ResourceType::Offers);
   EXPECT_FALSE(offer.is_feed);
   EXPECT_THAT(offer.names, ElementsAre("WLaE"));
   EXPECT_EQ(offer.rid_link, "WLaE");
 
   // The attachment's 20 bytes and one of the storage index.
-  const ResourcePath media = parsed("//media/KxEAAJE-AgABAAAAAAAAAFoBAgMB");
+  const ResourcePath media = parsed_path("//media/KxEAAJE-AgABAAAAAAAAAFoBAgMB");
   EXPECT_EQ(media.type, ResourceType::Media);
   EXPECT_FALSE(media.is_feed);
   EXPECT_THAT(media.names, ElementsAre("KxEAAJE-AgABAAAAAAAAAFoBAgMB"));
   EXPECT_EQ(media.rid_link, "KxEAAJE-AgABAAAAAAAAAFoBAgM=");
-  EXPECT_EQ(parsed("/media/KxEAAJE-AgABAAAAAAAAAFoBAgM=").rid_link, "KxEAAJE-AgABAAAAAAAAAFoBAgM=");
-  EXPECT_EQ(parsed("/media/what").rid_link, "what");
+  EXPECT_EQ(parsed_path("/media/KxEAAJE-AgABAAAAAAAAAFoBAgM=").rid_link,
+            "KxEAAJE-AgABAAAAAAAAAFoBAgM=");
+  EXPECT_EQ(parsed_path("/media/what").rid_link, "what");
 }
 
 TEST(ResourcePath, OrreryHasRoutesOfItsOwn) {
   for (const char* target : {"/_health", "/_ready", "/_metrics", "/_explorer", "/_explorer/",
                              "/_explorer/js/app.js?v=1"}) {
-    const ResourcePath path = parsed(target);
+    const ResourcePath path = parsed_path(target);
     EXPECT_EQ(path.type, ResourceType::Own) << target;
     EXPECT_THAT(path.names, IsEmpty());
     EXPECT_EQ(path.rid_link, std::nullopt);
   }
-  EXPECT_EQ(parsed("//_health/").text, "_health");
-  EXPECT_EQ(parsed("/_explorer/a%20b/c").text, "_explorer/a b/c");
-  EXPECT_EQ(parsed("/_explorer/a/b/c/d/e/f/g/h/i/j").text, "_explorer/a/b/c/d/e/f/g/h/i/j");
+  EXPECT_EQ(parsed_path("//_health/").text, "_health");
+  EXPECT_EQ(parsed_path("/_explorer/a%20b/c").text, "_explorer/a b/c");
+  EXPECT_EQ(parsed_path("/_explorer/a/b/c/d/e/f/g/h/i/j").text, "_explorer/a/b/c/d/e/f/g/h/i/j");
 }
 
 TEST(ResourcePath, TheExplorerDoesNotLeadOutOfItsDirectory) {

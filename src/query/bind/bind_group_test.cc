@@ -19,7 +19,7 @@ std::optional<std::size_t> find_name(std::string_view name) {
   return std::nullopt;
 }
 
-ExpressionPtr parsed(const std::string& text) {
+ExpressionPtr parsed_group(const std::string& text) {
   auto expression = Parser(text).parse_expression();
   EXPECT_TRUE(expression) << text;
   return std::move(*expression);
@@ -28,8 +28,8 @@ ExpressionPtr parsed(const std::string& text) {
 /// The expression with @key in place of the item of GROUP BY; empty: that is not in it.
 std::string without_key(const std::string& item, const std::string& text) {
   GroupKeys keys;
-  keys.add(ComparedText(*parsed(item), find_name));
-  const ExpressionPtr expression = parsed(text);
+  keys.add(ComparedText(*parsed_group(item), find_name));
+  const ExpressionPtr expression = parsed_group(text);
   const auto found = keys.find(ComparedText(*expression, find_name));
   if (!found) return "";
   replace_first_parts(*expression, found->parts, Parameter{"@key"});
@@ -92,10 +92,10 @@ TEST(BindGroupTest, WhatNestsToTheRightEndsWithTheItem) {
 TEST(BindGroupTest, TheLongestItemIsFound) {
   GroupKeys keys;
   for (const char* item : {"c", "c.a", "c.a.b.d", "c.a.b", "c.a"}) {
-    keys.add(ComparedText(*parsed(item), find_name));
+    keys.add(ComparedText(*parsed_group(item), find_name));
   }
   const auto slot_of = [&](const std::string& text) {
-    return keys.find(ComparedText(*parsed(text), find_name))->slot;
+    return keys.find(ComparedText(*parsed_group(text), find_name))->slot;
   };
   EXPECT_EQ(slot_of("c"), 0u);
   EXPECT_EQ(slot_of("c.a"), 1u);

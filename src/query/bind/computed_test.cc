@@ -11,7 +11,7 @@ namespace {
 
 using testing::HasSubstr;
 
-std::string refusal(std::vector<Settings::Computed> computed) {
+std::string computed_refusal(std::vector<Settings::Computed> computed) {
   Settings settings;
   settings.computed = std::move(computed);
   const auto checked = check_computed(settings);
@@ -19,8 +19,8 @@ std::string refusal(std::vector<Settings::Computed> computed) {
 }
 
 TEST(ComputedTest, AnExpressionOverOneDocumentIsTaken) {
-  EXPECT_EQ(refusal({{"lower", "SELECT VALUE LOWER(c.name) FROM c"},
-                     {"price", "SELECT VALUE x.price * 0.8 FROM x"}}),
+  EXPECT_EQ(computed_refusal({{"lower", "SELECT VALUE LOWER(c.name) FROM c"},
+                              {"price", "SELECT VALUE x.price * 0.8 FROM x"}}),
             "");
 }
 
@@ -43,19 +43,21 @@ TEST(ComputedTest, WhatIsMoreIsRefusedByName) {
       {R"(SELECT VALUE LOWER(c["oth" || "er"].a[0]) FROM c)", "another computed property"},
   };
   for (const auto& [query, reason] : cases) {
-    const std::string message = refusal({{"mine", query}, {"other", "SELECT VALUE c.a FROM c"}});
+    const std::string message =
+        computed_refusal({{"mine", query}, {"other", "SELECT VALUE c.a FROM c"}});
     EXPECT_THAT(message, HasSubstr("'mine'")) << query;
     EXPECT_THAT(message, HasSubstr(reason)) << query;
   }
 }
 
 TEST(ComputedTest, WhatItHidesIsStillThereForItself) {
-  EXPECT_EQ(refusal({{"a", "SELECT VALUE c.a + 1 FROM c"}}), "");
-  EXPECT_EQ(refusal({{"a", R"(SELECT VALUE c["a"] + 1 FROM c)"}}), "");
+  EXPECT_EQ(computed_refusal({{"a", "SELECT VALUE c.a + 1 FROM c"}}), "");
+  EXPECT_EQ(computed_refusal({{"a", R"(SELECT VALUE c["a"] + 1 FROM c)"}}), "");
 }
 
 TEST(ComputedTest, OnlyTheFirstStepIsTheProperty) {
-  EXPECT_EQ(refusal({{"a", "SELECT VALUE c.x.b FROM c"}, {"b", "SELECT VALUE c.y FROM c"}}), "");
+  EXPECT_EQ(
+      computed_refusal({{"a", "SELECT VALUE c.x.b FROM c"}, {"b", "SELECT VALUE c.y FROM c"}}), "");
 }
 
 }  // namespace

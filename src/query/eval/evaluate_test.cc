@@ -22,7 +22,7 @@ constexpr std::string_view kDocument = R"({
 })";
 
 using query::evaluated;
-std::string evaluated(std::string_view text) { return query::evaluated(text, kDocument); }
+std::string evaluated_text(std::string_view text) { return query::evaluated(text, kDocument); }
 
 using Case = EvaluationCase;
 
@@ -51,7 +51,7 @@ void expect_for_all_pairs(std::string_view op, Expected&& expected) {
       for (const std::string& a : {kOperands[i].first, kOperands[i].second}) {
         for (const std::string& b : {kOperands[j].first, kOperands[j].second}) {
           const std::string text = a + " " + std::string(op) + " " + b;
-          EXPECT_EQ(evaluated(text), value) << text;
+          EXPECT_EQ(evaluated_text(text), value) << text;
         }
       }
     }
@@ -112,22 +112,22 @@ TEST(Evaluate, LogicOfEveryPairOfTypes) {
   // With all that is neither true nor false.
   for (const auto* unknown : {"undefined", "null", "2", "'x'", "[]", "{}", "c.missing"}) {
     const std::string other(unknown);
-    EXPECT_EQ(evaluated("false AND " + other), "false");
-    EXPECT_EQ(evaluated(other + " AND false"), "false");
-    EXPECT_EQ(evaluated("false OR " + other), "-");
-    EXPECT_EQ(evaluated(other + " OR false"), "-");
-    EXPECT_EQ(evaluated("NOT " + other), "-");
-    EXPECT_EQ(evaluated(other + " ? 1 : 2"), "2");
+    EXPECT_EQ(evaluated_text("false AND " + other), "false");
+    EXPECT_EQ(evaluated_text(other + " AND false"), "false");
+    EXPECT_EQ(evaluated_text("false OR " + other), "-");
+    EXPECT_EQ(evaluated_text(other + " OR false"), "-");
+    EXPECT_EQ(evaluated_text("NOT " + other), "-");
+    EXPECT_EQ(evaluated_text(other + " ? 1 : 2"), "2");
   }
 }
 
 TEST(Evaluate, UnaryOperatorsOfEveryType) {
   for (std::size_t i = 0; i < kOperands.size(); ++i) {
     for (const std::string& operand : {kOperands[i].first, kOperands[i].second}) {
-      EXPECT_EQ(evaluated("- " + operand), i == kTwo ? "-2" : "-") << operand;
-      EXPECT_EQ(evaluated("+ " + operand), i == kTwo ? "2" : "-") << operand;
-      EXPECT_EQ(evaluated("~" + operand), i == kTwo ? "-3" : "-") << operand;
-      EXPECT_EQ(evaluated("NOT " + operand), i == kTrue ? "false" : "-") << operand;
+      EXPECT_EQ(evaluated_text("- " + operand), i == kTwo ? "-2" : "-") << operand;
+      EXPECT_EQ(evaluated_text("+ " + operand), i == kTwo ? "2" : "-") << operand;
+      EXPECT_EQ(evaluated_text("~" + operand), i == kTwo ? "-3" : "-") << operand;
+      EXPECT_EQ(evaluated_text("NOT " + operand), i == kTrue ? "false" : "-") << operand;
     }
   }
 }
@@ -427,19 +427,20 @@ TEST(Evaluate, LongChainsAreNoDeepTrees) {
     coalesce += " ?? c.nope";
     in += ", " + std::to_string(i);
   }
-  EXPECT_EQ(evaluated(sum), "20000");
-  EXPECT_EQ(evaluated(any), "true");
-  EXPECT_EQ(evaluated(path), "-");
-  EXPECT_EQ(evaluated(conditional + "2"), "2");
-  EXPECT_EQ(evaluated(coalesce + " ?? 3"), "3");
-  EXPECT_EQ(evaluated(in + ")"), "true");
+  EXPECT_EQ(evaluated_text(sum), "20000");
+  EXPECT_EQ(evaluated_text(any), "true");
+  EXPECT_EQ(evaluated_text(path), "-");
+  EXPECT_EQ(evaluated_text(conditional + "2"), "2");
+  EXPECT_EQ(evaluated_text(coalesce + " ?? 3"), "3");
+  EXPECT_EQ(evaluated_text(in + ")"), "true");
 }
 
 TEST(Evaluate, WhatIsMadeIsBounded) {
   std::string text = "LENGTH(REPLICATE(c.name, 2000)";
   for (int i = 0; i < 5000; ++i) text += " || REPLICATE(c.name, 2000)";
-  EXPECT_EQ(evaluated(text + ")"), "-");
-  EXPECT_EQ(evaluated("LENGTH(REPLACE(REPLICATE('a', 9999), 'a', REPLICATE('b', 9999)))"), "-");
+  EXPECT_EQ(evaluated_text(text + ")"), "-");
+  EXPECT_EQ(evaluated_text("LENGTH(REPLACE(REPLICATE('a', 9999), 'a', REPLICATE('b', 9999)))"),
+            "-");
 }
 
 }  // namespace

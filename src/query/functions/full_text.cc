@@ -158,7 +158,7 @@ bool is_similar_in(const Text& a, const Text& b, std::size_t distance_max) {
   return last < width && row[last] <= distance_max;
 }
 
-bool is_ascii(std::string_view text) {
+bool is_ascii_term(std::string_view text) {
   return std::ranges::all_of(text, [](char c) { return static_cast<unsigned char>(c) < 0x80; });
 }
 
@@ -177,7 +177,7 @@ std::u32string letters_of(std::string_view text) {
 bool is_similar(std::string_view a, std::string_view b, std::size_t distance_max) {
   const std::size_t bound = std::min(distance_max, kDistanceMax);
   if (bound == 0) return a == b;
-  if (is_ascii(a) && is_ascii(b)) return is_similar_in(a, b, bound);
+  if (is_ascii_term(a) && is_ascii_term(b)) return is_similar_in(a, b, bound);
   return is_similar_in(letters_of(a), letters_of(b), bound);
 }
 

@@ -110,7 +110,7 @@ bool spend_for(Arguments arguments, const Value& array) {
   return arguments.spend(1 + WorkBudget::steps_of(array.weight()));
 }
 
-bool contains(Arguments arguments, const Value& wanted, bool in_part) {
+bool is_in_array(Arguments arguments, const Value& wanted, bool in_part) {
   const std::size_t members = in_part ? wanted.size() : 0;
   for (Reader reader(*arguments[0]); reader.next();) {
     const Value element = reader.value();
@@ -133,11 +133,11 @@ Value array_contains(Arguments arguments) {
     if (!arguments[2]->is_boolean()) return {};
     in_part = arguments[2]->as_boolean();
   }
-  return Value::boolean(contains(arguments, *arguments[1], in_part));
+  return Value::boolean(is_in_array(arguments, *arguments[1], in_part));
 }
 
 /// One that decides wins over one that is undefined.
-Value contains_several(Arguments arguments, bool decisive) {
+Value array_contains_several(Arguments arguments, bool decisive) {
   if (!arguments[0]->is_array()) return {};
   bool any_undefined = false;
   for (const Value* wanted : arguments.subspan(1)) {
@@ -145,15 +145,15 @@ Value contains_several(Arguments arguments, bool decisive) {
       any_undefined = true;
     } else if (!spend_for(arguments, *arguments[0])) {
       return {};
-    } else if (contains(arguments, *wanted, false) == decisive) {
+    } else if (is_in_array(arguments, *wanted, false) == decisive) {
       return Value::boolean(decisive);
     }
   }
   return any_undefined ? Value() : Value::boolean(!decisive);
 }
 
-Value array_contains_any(Arguments arguments) { return contains_several(arguments, true); }
-Value array_contains_all(Arguments arguments) { return contains_several(arguments, false); }
+Value array_contains_any(Arguments arguments) { return array_contains_several(arguments, true); }
+Value array_contains_all(Arguments arguments) { return array_contains_several(arguments, false); }
 
 Value array_length(Arguments arguments) {
   if (!arguments[0]->is_array()) return {};

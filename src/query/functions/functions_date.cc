@@ -20,7 +20,7 @@ std::optional<DatePart> part_named(const Value& value) {
   return value.is_string() ? find_date_part(value.as_string(buffer)) : std::nullopt;
 }
 
-Value printed(std::optional<DateTime> time) {
+Value printed_date(std::optional<DateTime> time) {
   return time ? Value::string(print_date_time(*time)) : Value();
 }
 
@@ -28,7 +28,7 @@ Value date_time_add(Arguments arguments) {
   const auto part = part_named(*arguments[0]);
   const auto count = integer_of(*arguments[1]);
   const auto time = date_of(*arguments[2]);
-  return part && count && time ? printed(add_parts(*time, *part, *count)) : Value();
+  return part && count && time ? printed_date(add_parts(*time, *part, *count)) : Value();
 }
 
 /// (date, part [, count [, origin]])
@@ -39,7 +39,7 @@ Value date_time_bin(Arguments arguments) {
   const auto count = arguments.size() > 2 ? integer_of(*arguments[2]) : 1;
   const auto origin = arguments.size() > 3 ? date_of(*arguments[3]) : DateTime();
   if (!time || !part || !count || *count <= 0 || !origin || *origin < kFirstOrigin) return {};
-  return printed(bin_of(*time, *part, *count, *origin));
+  return printed_date(bin_of(*time, *part, *count, *origin));
 }
 
 Value date_time_diff(Arguments arguments) {
@@ -66,7 +66,7 @@ Value date_time_from_parts(Arguments arguments) {
     if (!part) return {};
     *places[i] = *part;
   }
-  return printed(date_time_of(parts));
+  return printed_date(date_time_of(parts));
 }
 
 Value date_time_part(Arguments arguments) {
@@ -92,7 +92,7 @@ Value in_milliseconds(DateTime time) {
       std::int64_t{std::chrono::floor<milliseconds>(time).time_since_epoch().count()});
 }
 
-Value in_text(DateTime time) { return printed(time); }
+Value in_text(DateTime time) { return printed_date(time); }
 
 template <Value (*shown)(DateTime)>
 Value shown_of(Arguments arguments) {
@@ -102,12 +102,12 @@ Value shown_of(Arguments arguments) {
 
 Value ticks_to_date_time(Arguments arguments) {
   const auto ticks = integer_of(*arguments[0]);
-  return ticks ? printed(date_time_at(Ticks(*ticks))) : Value();
+  return ticks ? printed_date(date_time_at(Ticks(*ticks))) : Value();
 }
 
 Value timestamp_to_date_time(Arguments arguments) {
   const auto count = integer_of(*arguments[0]);
-  return count ? printed(add_parts(DateTime(), DatePart::Millisecond, *count)) : Value();
+  return count ? printed_date(add_parts(DateTime(), DatePart::Millisecond, *count)) : Value();
 }
 
 // ── Now ──────────────────────────────────────────────────────────────────────────────────────────
@@ -129,9 +129,9 @@ Value begun_and(Arguments arguments, const Surroundings& surroundings, bool is_b
   const auto count = integer_of(*arguments[1]);
   const auto time = date_time_at(Ticks(surroundings.begun_ticks));
   if (!part || !count || !time) return {};
-  if (!is_before) return printed(add_parts(*time, *part, *count));
+  if (!is_before) return printed_date(add_parts(*time, *part, *count));
   if (*count == std::numeric_limits<std::int64_t>::min()) return {};
-  return printed(add_parts(*time, *part, -*count));
+  return printed_date(add_parts(*time, *part, -*count));
 }
 
 /// () or (part, count)

@@ -46,7 +46,7 @@ std::optional<std::vector<SearchTerm>> terms_of(Arguments arguments, std::string
 
 /// `decisive`: one term that does (or does not) occur is enough to know.
 template <bool decisive>
-Value contains(Arguments arguments) {
+Value full_text_contains(Arguments arguments) {
   const Searched searched(arguments);
   if (!searched) return {};
   const auto terms = terms_of(arguments, searched.language());
@@ -104,9 +104,9 @@ constexpr Function over_text(std::string_view name, std::uint8_t arguments_min,
 }
 
 constexpr std::array kFullTextFunctions = {
-    over_text("FULLTEXTCONTAINS", 2, 2, contains<true>),
-    over_text("FULLTEXTCONTAINSALL", 2, kAnyNumber, contains<false>),
-    over_text("FULLTEXTCONTAINSANY", 2, kAnyNumber, contains<true>),
+    over_text("FULLTEXTCONTAINS", 2, 2, full_text_contains<true>),
+    over_text("FULLTEXTCONTAINSALL", 2, kAnyNumber, full_text_contains<false>),
+    over_text("FULLTEXTCONTAINSANY", 2, kAnyNumber, full_text_contains<true>),
     over_text("FULLTEXTSCORE", 2, kAnyNumber, of_rank_only),
     over_text("_FULLTEXTSCORE", 5, 5, score),
     over_text("_FULLTEXTWORDCOUNT", 1, 1, word_count),

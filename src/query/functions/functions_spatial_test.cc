@@ -39,8 +39,8 @@ Value called(std::string_view name, std::string_view a, std::string_view b = "",
 }
 
 /// As JSON; "-" is undefined.
-std::string said(std::string_view name, std::string_view a, std::string_view b = "",
-                 bool is_planar = false) {
+std::string said_of_shape(std::string_view name, std::string_view a, std::string_view b = "",
+                          bool is_planar = false) {
   const Value value = called(name, a, b, is_planar);
   return value.is_undefined() ? "-" : value.to_text();
 }
@@ -161,8 +161,8 @@ TEST(Spatial, AreasAreSquareMetresOnTheEllipsoid) {
       number("ST_AREA", R"({"type":"MultiPolygon","coordinates":[[)" + box_ring(0, 0, 10, 10) +
                             "],[" + box_ring(12, 2, 13, 3) + "]]}"),
       whole + hole, 1);
-  EXPECT_EQ(said("ST_AREA", point(1, 2)), "-");
-  EXPECT_EQ(said("ST_AREA", line("[0,0],[1,1]")), "-");
+  EXPECT_EQ(said_of_shape("ST_AREA", point(1, 2)), "-");
+  EXPECT_EQ(said_of_shape("ST_AREA", line("[0,0],[1,1]")), "-");
 }
 
 TEST(Spatial, WhatIsAtTheOnePoleDoesNotMeetWhatIsAtTheOther) {
@@ -176,10 +176,10 @@ TEST(Spatial, WhatIsAtTheOnePoleDoesNotMeetWhatIsAtTheOther) {
       R"([124.54736002966875,-89.99999133514383],[124.79504025525905,-89.99997627799489]]],)"
       R"([[[-83.01388250912184,-89.99998051225417],[-140.5329580149714,-89.9999820910929],)"
       R"([7.192848639089869,-90],[-83.01388250912184,-89.99998051225417]]]]})";
-  EXPECT_EQ(said("ST_INTERSECTS", north, south), "false");
-  EXPECT_EQ(said("ST_INTERSECTS", south, north), "false");
-  EXPECT_EQ(said("ST_WITHIN", north, south), "false");
-  EXPECT_EQ(said("ST_INTERSECTS", south, south), "true");
+  EXPECT_EQ(said_of_shape("ST_INTERSECTS", north, south), "false");
+  EXPECT_EQ(said_of_shape("ST_INTERSECTS", south, north), "false");
+  EXPECT_EQ(said_of_shape("ST_WITHIN", north, south), "false");
+  EXPECT_EQ(said_of_shape("ST_INTERSECTS", south, south), "true");
 }
 
 TEST(Spatial, WideShapesDoNotMeetWhatIsOppositeToThem) {
@@ -187,77 +187,79 @@ TEST(Spatial, WideShapesDoNotMeetWhatIsOppositeToThem) {
   const std::string parts = R"({"type":"MultiPolygon","coordinates":[[)" +
                             box_ring(0, -90, 1, -80) + "],[" + box_ring(-46, 0, -45, 1) + "]]}";
   const std::string at_the_south_pole = box(-45, -90, -35, -89);
-  EXPECT_EQ(said("ST_INTERSECTS", parts, point(15, 90)), "false");
-  EXPECT_EQ(said("ST_WITHIN", point(15, 90), parts), "false");
+  EXPECT_EQ(said_of_shape("ST_INTERSECTS", parts, point(15, 90)), "false");
+  EXPECT_EQ(said_of_shape("ST_WITHIN", point(15, 90), parts), "false");
   EXPECT_NEAR(number("ST_DISTANCE", parts, point(15, 90)), 9'891'000, 5'000);
-  EXPECT_EQ(said("ST_INTERSECTS", parts, point(15, -90)), "true");
+  EXPECT_EQ(said_of_shape("ST_INTERSECTS", parts, point(15, -90)), "true");
   const std::string from_north = line("[-179.99,90],[-180,-0.86]");
-  EXPECT_EQ(said("ST_INTERSECTS", from_north, at_the_south_pole), "false");
+  EXPECT_EQ(said_of_shape("ST_INTERSECTS", from_north, at_the_south_pole), "false");
   EXPECT_GT(number("ST_DISTANCE", from_north, at_the_south_pole), 9'000'000);
   const std::string meridian = line("[0,-60],[0,60]");
-  EXPECT_EQ(said("ST_INTERSECTS", meridian, line("[180,-80],[180,-10]")), "false");
-  EXPECT_EQ(said("ST_INTERSECTS", meridian, line("[170,-20],[-170,20]")), "false");
-  EXPECT_EQ(said("ST_WITHIN", line("[0,89],[90,89]"), box(0, -90, 90, -80)), "false");
+  EXPECT_EQ(said_of_shape("ST_INTERSECTS", meridian, line("[180,-80],[180,-10]")), "false");
+  EXPECT_EQ(said_of_shape("ST_INTERSECTS", meridian, line("[170,-20],[-170,20]")), "false");
+  EXPECT_EQ(said_of_shape("ST_WITHIN", line("[0,89],[90,89]"), box(0, -90, 90, -80)), "false");
   const std::string north = polygon("[[0,60],[90,60],[180,60],[-90,60],[0,60]]");
   const std::string south = polygon("[[0,-60],[-90,-60],[180,-60],[90,-60],[0,-60]]");
-  EXPECT_EQ(said("ST_INTERSECTS", north, south), "false");
-  EXPECT_EQ(said("ST_WITHIN", south, north), "false");
-  EXPECT_EQ(said("ST_WITHIN", box(10, 80, 20, 85), north), "true");
-  EXPECT_EQ(said("ST_WITHIN", box(10, 80, 20, 90), north), "true");
-  EXPECT_EQ(said("ST_INTERSECTS", box(10, 80, 20, 90), north), "true");
+  EXPECT_EQ(said_of_shape("ST_INTERSECTS", north, south), "false");
+  EXPECT_EQ(said_of_shape("ST_WITHIN", south, north), "false");
+  EXPECT_EQ(said_of_shape("ST_WITHIN", box(10, 80, 20, 85), north), "true");
+  EXPECT_EQ(said_of_shape("ST_WITHIN", box(10, 80, 20, 90), north), "true");
+  EXPECT_EQ(said_of_shape("ST_INTERSECTS", box(10, 80, 20, 90), north), "true");
 }
 
 TEST(Spatial, WithinAreasLinesAndPoints) {
   const std::string square = box(10, 10, 11, 11);
-  EXPECT_EQ(said("ST_WITHIN", point(10.5, 10.5), square), "true");
-  EXPECT_EQ(said("ST_WITHIN", point(20, 20), square), "false");
-  EXPECT_EQ(said("ST_WITHIN", square, point(10.5, 10.5)), "false");
-  EXPECT_EQ(said("ST_WITHIN", line("[10.2,10.2],[10.8,10.8]"), square), "true");
-  EXPECT_EQ(said("ST_WITHIN", line("[10.2,10.2],[12,12]"), square), "false");
-  EXPECT_EQ(said("ST_WITHIN", box(10.2, 10.2, 10.8, 10.8), square), "true");
-  EXPECT_EQ(said("ST_WITHIN", square, square), "true");
-  EXPECT_EQ(said("ST_WITHIN", box(10.5, 10.5, 12, 12), square), "false");
-  EXPECT_EQ(said("ST_WITHIN", square, line("[10,10],[11,11]")), "false");
-  EXPECT_EQ(said("ST_WITHIN", point(3, 4), point(3, 4)), "true");
-  EXPECT_EQ(said("ST_WITHIN", point(3, 4), point(3, 5)), "false");
-  EXPECT_EQ(said("ST_WITHIN", line("[0,0],[1,0]"), point(0, 0)), "false");
-  EXPECT_EQ(said("ST_WITHIN", point(5, 0), line("[0,0],[10,0]")), "true");
-  EXPECT_EQ(said("ST_WITHIN", line("[2,0],[3,0]"), line("[0,0],[10,0]")), "true");
+  EXPECT_EQ(said_of_shape("ST_WITHIN", point(10.5, 10.5), square), "true");
+  EXPECT_EQ(said_of_shape("ST_WITHIN", point(20, 20), square), "false");
+  EXPECT_EQ(said_of_shape("ST_WITHIN", square, point(10.5, 10.5)), "false");
+  EXPECT_EQ(said_of_shape("ST_WITHIN", line("[10.2,10.2],[10.8,10.8]"), square), "true");
+  EXPECT_EQ(said_of_shape("ST_WITHIN", line("[10.2,10.2],[12,12]"), square), "false");
+  EXPECT_EQ(said_of_shape("ST_WITHIN", box(10.2, 10.2, 10.8, 10.8), square), "true");
+  EXPECT_EQ(said_of_shape("ST_WITHIN", square, square), "true");
+  EXPECT_EQ(said_of_shape("ST_WITHIN", box(10.5, 10.5, 12, 12), square), "false");
+  EXPECT_EQ(said_of_shape("ST_WITHIN", square, line("[10,10],[11,11]")), "false");
+  EXPECT_EQ(said_of_shape("ST_WITHIN", point(3, 4), point(3, 4)), "true");
+  EXPECT_EQ(said_of_shape("ST_WITHIN", point(3, 4), point(3, 5)), "false");
+  EXPECT_EQ(said_of_shape("ST_WITHIN", line("[0,0],[1,0]"), point(0, 0)), "false");
+  EXPECT_EQ(said_of_shape("ST_WITHIN", point(5, 0), line("[0,0],[10,0]")), "true");
+  EXPECT_EQ(said_of_shape("ST_WITHIN", line("[2,0],[3,0]"), line("[0,0],[10,0]")), "true");
   const std::string holed = polygon(box_ring(0, 0, 10, 10) + "," + box_ring(2, 2, 8, 8));
-  EXPECT_EQ(said("ST_WITHIN", point(5, 5), holed), "false");
-  EXPECT_EQ(said("ST_WITHIN", point(1, 5), holed), "true");
+  EXPECT_EQ(said_of_shape("ST_WITHIN", point(5, 5), holed), "false");
+  EXPECT_EQ(said_of_shape("ST_WITHIN", point(1, 5), holed), "true");
   // Over the pole and across 180 degrees.
   const std::string cap = polygon("[[0,60],[90,60],[180,60],[-90,60],[0,60]]");
-  EXPECT_EQ(said("ST_WITHIN", point(33, 88), cap), "true");
-  EXPECT_EQ(said("ST_WITHIN", point(33, 90), cap), "true");
-  EXPECT_EQ(said("ST_WITHIN", point(33, 40), cap), "false");
-  EXPECT_EQ(said("ST_INTERSECTS", point(90, 90), line("[0,80],[180,80]")), "true");
-  EXPECT_EQ(said("ST_INTERSECTS", point(90, 85), line("[0,80],[180,80]")), "false");
-  EXPECT_EQ(said("ST_INTERSECTS", point(90, 90), line("[0,80],[50,90]")), "true");
-  EXPECT_EQ(said("ST_INTERSECTS", point(-90, -50), line("[0,80],[50,90]")), "false");
-  EXPECT_EQ(said("ST_WITHIN", point(20, 80), polygon("[[0,70],[40,70],[77,90],[0,70]]")), "true");
-  EXPECT_EQ(said("ST_WITHIN", point(60, 80), polygon("[[0,70],[40,70],[77,90],[0,70]]")), "false");
-  EXPECT_EQ(said("ST_WITHIN", point(180, 11), box(179, 10, -179, 12)), "true");
-  EXPECT_EQ(said("ST_WITHIN", point(0, 11), box(179, 10, -179, 12)), "false");
+  EXPECT_EQ(said_of_shape("ST_WITHIN", point(33, 88), cap), "true");
+  EXPECT_EQ(said_of_shape("ST_WITHIN", point(33, 90), cap), "true");
+  EXPECT_EQ(said_of_shape("ST_WITHIN", point(33, 40), cap), "false");
+  EXPECT_EQ(said_of_shape("ST_INTERSECTS", point(90, 90), line("[0,80],[180,80]")), "true");
+  EXPECT_EQ(said_of_shape("ST_INTERSECTS", point(90, 85), line("[0,80],[180,80]")), "false");
+  EXPECT_EQ(said_of_shape("ST_INTERSECTS", point(90, 90), line("[0,80],[50,90]")), "true");
+  EXPECT_EQ(said_of_shape("ST_INTERSECTS", point(-90, -50), line("[0,80],[50,90]")), "false");
+  EXPECT_EQ(said_of_shape("ST_WITHIN", point(20, 80), polygon("[[0,70],[40,70],[77,90],[0,70]]")),
+            "true");
+  EXPECT_EQ(said_of_shape("ST_WITHIN", point(60, 80), polygon("[[0,70],[40,70],[77,90],[0,70]]")),
+            "false");
+  EXPECT_EQ(said_of_shape("ST_WITHIN", point(180, 11), box(179, 10, -179, 12)), "true");
+  EXPECT_EQ(said_of_shape("ST_WITHIN", point(0, 11), box(179, 10, -179, 12)), "false");
 }
 
 TEST(Spatial, IntersectsWhereAnythingIsShared) {
   const std::string square = box(10, 10, 11, 11);
-  EXPECT_EQ(said("ST_INTERSECTS", square, line("[9,10.5],[12,10.5]")), "true");
-  EXPECT_EQ(said("ST_INTERSECTS", square, point(30, 30)), "false");
-  EXPECT_EQ(said("ST_INTERSECTS", point(10.5, 10.5), square), "true");
-  EXPECT_EQ(said("ST_INTERSECTS", square, box(11, 10, 12, 11)), "true");
-  EXPECT_EQ(said("ST_INTERSECTS", square, box(11.01, 10, 12, 11)), "false");
-  EXPECT_EQ(said("ST_INTERSECTS", line("[0,0],[2,2]"), line("[0,2],[2,0]")), "true");
-  EXPECT_EQ(said("ST_INTERSECTS", line("[0,0],[2,2]"), line("[3,2],[4,0]")), "false");
-  EXPECT_EQ(said("ST_INTERSECTS", point(1, 1), point(1, 1)), "true");
+  EXPECT_EQ(said_of_shape("ST_INTERSECTS", square, line("[9,10.5],[12,10.5]")), "true");
+  EXPECT_EQ(said_of_shape("ST_INTERSECTS", square, point(30, 30)), "false");
+  EXPECT_EQ(said_of_shape("ST_INTERSECTS", point(10.5, 10.5), square), "true");
+  EXPECT_EQ(said_of_shape("ST_INTERSECTS", square, box(11, 10, 12, 11)), "true");
+  EXPECT_EQ(said_of_shape("ST_INTERSECTS", square, box(11.01, 10, 12, 11)), "false");
+  EXPECT_EQ(said_of_shape("ST_INTERSECTS", line("[0,0],[2,2]"), line("[0,2],[2,0]")), "true");
+  EXPECT_EQ(said_of_shape("ST_INTERSECTS", line("[0,0],[2,2]"), line("[3,2],[4,0]")), "false");
+  EXPECT_EQ(said_of_shape("ST_INTERSECTS", point(1, 1), point(1, 1)), "true");
 }
 
 TEST(Spatial, LinesAreGreatCirclesNotParallels) {
   // The northern border bends north, and so does the southern one.
   const std::string wide = box(0, 40, 60, 50);
-  EXPECT_EQ(said("ST_WITHIN", point(30, 51), wide), "true");
-  EXPECT_EQ(said("ST_WITHIN", point(30, 41), wide), "false");
+  EXPECT_EQ(said_of_shape("ST_WITHIN", point(30, 51), wide), "true");
+  EXPECT_EQ(said_of_shape("ST_WITHIN", point(30, 41), wide), "false");
 }
 
 TEST(Spatial, PointsInRandomTrianglesAsOneFindsThemByHand) {
@@ -297,7 +299,7 @@ TEST(Spatial, PointsInRandomTrianglesAsOneFindsThemByHand) {
                 coordinates(c.x, c.y) + "," + coordinates(a.x, a.y) + "]");
     const bool expected = side(a, b, p) > 0 && side(b, c, p) > 0 && side(c, a, p) > 0;
     within += expected;
-    EXPECT_EQ(said("ST_WITHIN", point(p.x, p.y), triangle), expected ? "true" : "false")
+    EXPECT_EQ(said_of_shape("ST_WITHIN", point(p.x, p.y), triangle), expected ? "true" : "false")
         << triangle << " " << point(p.x, p.y) << reason(triangle);
   }
   EXPECT_GT(within, 100);
@@ -306,19 +308,20 @@ TEST(Spatial, PointsInRandomTrianglesAsOneFindsThemByHand) {
 // ── In a plane ───────────────────────────────────────────────────────────────────────────────────
 
 TEST(Spatial, InAPlaneUnitsAreThoseOfTheCoordinates) {
-  EXPECT_EQ(said("ST_DISTANCE", point(0, 0), point(3, 4), true), "5");
-  EXPECT_EQ(said("ST_DISTANCE", point(500, 1000), line("[0,0],[1000,0]"), true), "1000");
-  EXPECT_EQ(said("ST_DISTANCE", box(0, 0, 10, 10), box(13, 14, 20, 20), true), "5");
-  EXPECT_EQ(said("ST_DISTANCE", box(0, 0, 10, 10), point(3, 3), true), "0");
-  EXPECT_EQ(said("ST_AREA", box(0, 0, 1000, 500), "", true), "500000");
-  EXPECT_EQ(said("ST_AREA", polygon(box_ring(0, 0, 10, 10) + "," + box_ring(2, 2, 4, 4)), "", true),
+  EXPECT_EQ(said_of_shape("ST_DISTANCE", point(0, 0), point(3, 4), true), "5");
+  EXPECT_EQ(said_of_shape("ST_DISTANCE", point(500, 1000), line("[0,0],[1000,0]"), true), "1000");
+  EXPECT_EQ(said_of_shape("ST_DISTANCE", box(0, 0, 10, 10), box(13, 14, 20, 20), true), "5");
+  EXPECT_EQ(said_of_shape("ST_DISTANCE", box(0, 0, 10, 10), point(3, 3), true), "0");
+  EXPECT_EQ(said_of_shape("ST_AREA", box(0, 0, 1000, 500), "", true), "500000");
+  EXPECT_EQ(said_of_shape("ST_AREA", polygon(box_ring(0, 0, 10, 10) + "," + box_ring(2, 2, 4, 4)),
+                          "", true),
             "96");
-  EXPECT_EQ(said("ST_WITHIN", point(500, 250), box(0, 0, 1000, 500), true), "true");
-  EXPECT_EQ(said("ST_WITHIN", point(500, 500), box(0, 0, 1000, 500), true), "false");
-  EXPECT_EQ(said("ST_INTERSECTS", point(500, 500), box(0, 0, 1000, 500), true), "true");
-  EXPECT_EQ(said("ST_INTERSECTS", line("[0,0],[9,9]"), line("[0,9],[9,0]"), true), "true");
-  EXPECT_EQ(said("ST_ISVALID", point(500, 1000), "", true), "true");
-  EXPECT_EQ(said("ST_ISVALID", point(500, 1000)), "false");
+  EXPECT_EQ(said_of_shape("ST_WITHIN", point(500, 250), box(0, 0, 1000, 500), true), "true");
+  EXPECT_EQ(said_of_shape("ST_WITHIN", point(500, 500), box(0, 0, 1000, 500), true), "false");
+  EXPECT_EQ(said_of_shape("ST_INTERSECTS", point(500, 500), box(0, 0, 1000, 500), true), "true");
+  EXPECT_EQ(said_of_shape("ST_INTERSECTS", line("[0,0],[9,9]"), line("[0,9],[9,0]"), true), "true");
+  EXPECT_EQ(said_of_shape("ST_ISVALID", point(500, 1000), "", true), "true");
+  EXPECT_EQ(said_of_shape("ST_ISVALID", point(500, 1000)), "false");
 }
 
 TEST(Spatial, DistancesOfManyEdgesAreThoseOfTheNearest) {
@@ -354,9 +357,9 @@ TEST(Spatial, DistancesOfManyEdgesAreThoseOfTheNearest) {
 // ── What is not valid ────────────────────────────────────────────────────────────────────────────
 
 TEST(Spatial, SaysWhyAGeometryIsNotValid) {
-  EXPECT_EQ(said("ST_ISVALIDDETAILED", point(10, 120)),
+  EXPECT_EQ(said_of_shape("ST_ISVALIDDETAILED", point(10, 120)),
             R"({"valid":false,"reason":"Latitude values must be between -90 and 90 degrees."})");
-  EXPECT_EQ(said("ST_ISVALIDDETAILED", point(10, 20)), R"({"valid":true})");
+  EXPECT_EQ(said_of_shape("ST_ISVALIDDETAILED", point(10, 20)), R"({"valid":true})");
   EXPECT_EQ(reason(point(190, 20)), "Longitude values must be between -180 and 180 degrees.");
   EXPECT_EQ(reason(polygon("[[31.8,-5],[32,-5],[32,-4.7],[31.8,-4.7]]")),
             "The Polygon input is not valid because the start and end points of the ring number 1 "
@@ -391,27 +394,27 @@ TEST(Spatial, SaysWhyAGeometryIsNotValid) {
   // Either way round.
   EXPECT_EQ(reason(polygon(box_ring(0, 0, 10, 10) + ",[[2,2],[2,3],[3,3],[3,2],[2,2]]")), "valid");
   EXPECT_EQ(reason(polygon(box_ring(0, 0, 10, 10) + "," + box_ring(2, 2, 3, 3))), "valid");
-  EXPECT_EQ(said("ST_ISVALID", R"("text")"), "-");
-  EXPECT_EQ(said("ST_ISVALIDDETAILED", "null"), "-");
+  EXPECT_EQ(said_of_shape("ST_ISVALID", R"("text")"), "-");
+  EXPECT_EQ(said_of_shape("ST_ISVALIDDETAILED", "null"), "-");
 }
 
 TEST(Spatial, WhatIsNotValidMakesTheRestUndefined) {
   const std::string clockwise = polygon("[[0,0],[0,1],[1,1],[1,0],[0,0]]");
   for (const char* const name : {"ST_DISTANCE", "ST_WITHIN", "ST_INTERSECTS"}) {
-    EXPECT_EQ(said(name, point(1, 1), clockwise), "-");
-    EXPECT_EQ(said(name, clockwise, point(1, 1)), "-");
-    EXPECT_EQ(said(name, point(1, 91), box(0, 0, 1, 1)), "-");
-    EXPECT_EQ(said(name, "7", point(1, 1)), "-");
+    EXPECT_EQ(said_of_shape(name, point(1, 1), clockwise), "-");
+    EXPECT_EQ(said_of_shape(name, clockwise, point(1, 1)), "-");
+    EXPECT_EQ(said_of_shape(name, point(1, 91), box(0, 0, 1, 1)), "-");
+    EXPECT_EQ(said_of_shape(name, "7", point(1, 1)), "-");
   }
-  EXPECT_EQ(said("ST_AREA", clockwise), "-");
+  EXPECT_EQ(said_of_shape("ST_AREA", clockwise), "-");
 }
 
 TEST(Spatial, AGeometryIsReadAgainForAnotherSurface) {
   // A cached geometry of the one does not answer for the other.
   const std::string far = line("[0,0],[1000,0]");
-  EXPECT_EQ(said("ST_ISVALID", far, "", true), "true");
-  EXPECT_EQ(said("ST_ISVALID", far, "", false), "false");
-  EXPECT_EQ(said("ST_ISVALID", far, "", true), "true");
+  EXPECT_EQ(said_of_shape("ST_ISVALID", far, "", true), "true");
+  EXPECT_EQ(said_of_shape("ST_ISVALID", far, "", false), "false");
+  EXPECT_EQ(said_of_shape("ST_ISVALID", far, "", true), "true");
 }
 
 TEST(Spatial, MorePositionsThanItCanComputeWithAreRefused) {
@@ -440,7 +443,7 @@ TEST(Spatial, ManyRingsThatMeetInOnePlaceAreRefused) {
 TEST(Spatial, ALineIsWithinALineThatItLiesOn) {
   for (const bool is_planar : {true, false}) {
     const auto is_within = [&](std::string_view a, std::string_view b) {
-      return said("ST_WITHIN", line(a), line(b), is_planar);
+      return said_of_shape("ST_WITHIN", line(a), line(b), is_planar);
     };
     EXPECT_EQ(is_within("[2,0],[3,0]", "[0,0],[10,0]"), "true");
     EXPECT_EQ(is_within("[3,0],[2,0],[3,0]", "[0,0],[10,0]"), "true");
@@ -456,18 +459,18 @@ TEST(Spatial, ALineIsWithinALineThatItLiesOn) {
 
 TEST(Spatial, ALineIsNotAtTheOtherEndOfTheEarth) {
   const std::string way = line("[180,90],[175.8,23.3]");
-  EXPECT_EQ(said("ST_INTERSECTS", point(0, -90), way), "false");
-  EXPECT_EQ(said("ST_INTERSECTS", way, point(0, -90)), "false");
-  EXPECT_EQ(said("ST_WITHIN", point(-180, -90), way), "false");
+  EXPECT_EQ(said_of_shape("ST_INTERSECTS", point(0, -90), way), "false");
+  EXPECT_EQ(said_of_shape("ST_INTERSECTS", way, point(0, -90)), "false");
+  EXPECT_EQ(said_of_shape("ST_WITHIN", point(-180, -90), way), "false");
   EXPECT_GT(number("ST_DISTANCE", point(0, -90), way), 1e7);
-  EXPECT_EQ(said("ST_INTERSECTS", point(0, 90), way), "true");
+  EXPECT_EQ(said_of_shape("ST_INTERSECTS", point(0, 90), way), "true");
 }
 
 TEST(Spatial, ALineThatIsOnlyOnTheBorderIsNotWithin) {
   for (const bool is_planar : {true, false}) {
     const std::string area = box(0, 0, 10, 10);
     const auto is_within = [&](std::string_view positions) {
-      return said("ST_WITHIN", line(positions), area, is_planar);
+      return said_of_shape("ST_WITHIN", line(positions), area, is_planar);
     };
     EXPECT_EQ(is_within("[0,1],[0,9]"), "false");
     EXPECT_EQ(is_within("[0,1],[0,9],[5,9]"), "true");
@@ -487,9 +490,9 @@ TEST(Spatial, ALongLineIsWithinWhenAllItsPiecesAre) {
   const std::string area = polygon("[" + ring + "[10,0]]");
   ring.pop_back();
   for (const bool is_planar : {true, false}) {
-    EXPECT_EQ(said("ST_WITHIN", line(ring), area, is_planar), "false");
-    EXPECT_EQ(said("ST_WITHIN", line(ring + ",[0,0]"), area, is_planar), "true");
-    EXPECT_EQ(said("ST_WITHIN", line(ring + ",[0,0],[20,0]"), area, is_planar), "false");
+    EXPECT_EQ(said_of_shape("ST_WITHIN", line(ring), area, is_planar), "false");
+    EXPECT_EQ(said_of_shape("ST_WITHIN", line(ring + ",[0,0]"), area, is_planar), "true");
+    EXPECT_EQ(said_of_shape("ST_WITHIN", line(ring + ",[0,0],[20,0]"), area, is_planar), "false");
   }
 }
 
@@ -507,9 +510,9 @@ TEST(Spatial, LinesThatCrossEverywhereTakeNotForEver) {
     across += coordinates(fast, slow);
   }
   for (const bool is_planar : {true, false}) {
-    EXPECT_EQ(said("ST_WITHIN", line(along), line(across), is_planar), "false");
-    EXPECT_EQ(said("ST_WITHIN", line(along), line(along), is_planar), "true");
-    EXPECT_EQ(said("ST_INTERSECTS", line(along), line(across), is_planar), "true");
+    EXPECT_EQ(said_of_shape("ST_WITHIN", line(along), line(across), is_planar), "false");
+    EXPECT_EQ(said_of_shape("ST_WITHIN", line(along), line(along), is_planar), "true");
+    EXPECT_EQ(said_of_shape("ST_INTERSECTS", line(along), line(across), is_planar), "true");
   }
 }
 
@@ -543,7 +546,7 @@ class Cells : public testing::TestWithParam<bool> {
     return geo::covering_intervals(Value::of_checked(value), is_planar(), distance, kCells);
   }
   std::string said_of(std::string_view name, const std::string& a, const std::string& b) const {
-    return said(name, a, b, is_planar());
+    return said_of_shape(name, a, b, is_planar());
   }
   double distance(const std::string& a, const std::string& b) const {
     return number("ST_DISTANCE", a, b, is_planar());
@@ -595,7 +598,7 @@ TEST_P(Cells, OfWhateverLiesInAnAreaAreFound) {
     const std::string b = coordinates(x(random), y(random));
     const std::string c = coordinates(x(random), y(random));
     std::string triangle = polygon("[" + a + "," + b + "," + c + "," + a + "]");
-    if (said("ST_ISVALID", triangle, "", is_planar()) != "true") {
+    if (said_of_shape("ST_ISVALID", triangle, "", is_planar()) != "true") {
       triangle = polygon("[" + a + "," + c + "," + b + "," + a + "]");
     }
     const std::string place = point(x(random), y(random));

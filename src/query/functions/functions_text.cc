@@ -19,11 +19,11 @@ using json::Value;
 
 constexpr std::size_t kReplicatedMax = 10'000;
 
-Value counted(std::size_t count) { return Value::number(static_cast<std::int64_t>(count)); }
+Value counted_letters(std::size_t count) { return Value::number(static_cast<std::int64_t>(count)); }
 
 // ── Looking for one in another ───────────────────────────────────────────────────────────────────
 
-bool contains(std::string_view text, std::string_view part) {
+bool text_contains(std::string_view text, std::string_view part) {
   return find_in(text, part) != std::string_view::npos;
 }
 bool starts_with(std::string_view text, std::string_view part) { return text.starts_with(part); }
@@ -46,7 +46,7 @@ Value tested(Arguments arguments) {
 
 /// One part that decides wins over one that is no string.
 template <bool decisive, bool ignoring_case>
-Value contains_several(Arguments arguments) {
+Value text_contains_several(Arguments arguments) {
   std::string buffer;
   if (!arguments[0]->is_string()) return {};
   std::string_view text = arguments[0]->as_string(buffer);
@@ -61,7 +61,7 @@ Value contains_several(Arguments arguments) {
     }
     if (!arguments.spend(1 + WorkBudget::steps_of(text.size()))) return {};
     const std::string_view plain = part->as_string(part_buffer);
-    if (contains(text, ignoring_case ? to_upper(plain) : std::string(plain)) == decisive) {
+    if (text_contains(text, ignoring_case ? to_upper(plain) : std::string(plain)) == decisive) {
       return Value::boolean(decisive);
     }
   }
@@ -81,7 +81,7 @@ Value index_of(Arguments arguments) {
   }
   const std::size_t found = find_in(texts[0], texts[1], from);
   if (found == std::string_view::npos) return Value::number(std::int64_t{-1});
-  return counted(utf16_length(texts[0].substr(0, found)));
+  return counted_letters(utf16_length(texts[0].substr(0, found)));
 }
 
 Value last_index_of(Arguments arguments) {
@@ -97,7 +97,7 @@ Value last_index_of(Arguments arguments) {
   }
   const std::size_t found = find_last_in(text, texts[1]);
   if (found == std::string_view::npos) return Value::number(std::int64_t{-1});
-  return counted(utf16_length(text.substr(0, found)));
+  return counted_letters(utf16_length(text.substr(0, found)));
 }
 
 template <bool last, bool before>
@@ -199,7 +199,7 @@ Value concat(Arguments arguments) {
 
 Value length(Arguments arguments) {
   const Texts texts(arguments, 1);
-  return texts ? counted(utf16_length(texts[0])) : Value();
+  return texts ? counted_letters(utf16_length(texts[0])) : Value();
 }
 
 Value lower(Arguments arguments) {
@@ -335,11 +335,11 @@ Value to_string(Arguments arguments) {
 
 constexpr Function kTextFunctions[] = {
     {"CONCAT", 2, kAnyNumber, concat},
-    {"CONTAINS", 2, 3, tested<contains>},
-    {"CONTAINS_ALL_CI", 2, kAnyNumber, contains_several<false, true>, true},
-    {"CONTAINS_ALL_CS", 2, kAnyNumber, contains_several<false, false>, true},
-    {"CONTAINS_ANY_CI", 2, kAnyNumber, contains_several<true, true>, true},
-    {"CONTAINS_ANY_CS", 2, kAnyNumber, contains_several<true, false>, true},
+    {"CONTAINS", 2, 3, tested<text_contains>},
+    {"CONTAINS_ALL_CI", 2, kAnyNumber, text_contains_several<false, true>, true},
+    {"CONTAINS_ALL_CS", 2, kAnyNumber, text_contains_several<false, false>, true},
+    {"CONTAINS_ANY_CI", 2, kAnyNumber, text_contains_several<true, true>, true},
+    {"CONTAINS_ANY_CS", 2, kAnyNumber, text_contains_several<true, false>, true},
     {"ENDSWITH", 2, 3, tested<ends_with>},
     {"INDEX_OF", 2, 3, index_of},
     {"LASTINDEXOF", 2, 3, last_index_of},

@@ -18,14 +18,14 @@ namespace {
 using json::Value;
 using testing::ElementsAre;
 
-constexpr std::string_view kUndefined = "-";
-constexpr std::string_view kNoPolicy = kUndefined;
+constexpr std::string_view kNoValue = "-";
+constexpr std::string_view kNoPolicy = kNoValue;
 
 /// The value of a function of these JSON texts, the policy last; "-" is undefined, both ways.
-std::string said(std::string_view name, std::vector<std::string_view> texts) {
+std::string said_of_vector(std::string_view name, std::vector<std::string_view> texts) {
   std::vector<Value> values;
   for (const auto text : texts) {
-    values.push_back(text == kUndefined ? Value() : Value::of_checked(text));
+    values.push_back(text == kNoValue ? Value() : Value::of_checked(text));
   }
   std::vector<const Value*> arguments;
   for (const auto& value : values) arguments.push_back(&value);
@@ -34,14 +34,14 @@ std::string said(std::string_view name, std::vector<std::string_view> texts) {
     EXPECT_EQ(function.hidden, Function::Hidden::VectorPolicy);
     EXPECT_TRUE(function.takes_undefined);
     const Value value = function.call(arguments);
-    return value.is_undefined() ? std::string(kUndefined) : value.to_text();
+    return value.is_undefined() ? std::string(kNoValue) : value.to_text();
   }
   return "no such function";
 }
 
 std::string distance(std::string_view a, std::string_view b, std::string_view options = "{}",
                      std::string_view policy = kNoPolicy) {
-  return said("VECTORDISTANCE", {a, b, "false", options, policy});
+  return said_of_vector("VECTORDISTANCE", {a, b, "false", options, policy});
 }
 
 TEST(Vector, IsReadFromAnArrayOfNumbers) {
@@ -74,9 +74,9 @@ TEST(Vector, IsTheSameReadFromATree) {
 }
 
 TEST(Vector, DistanceIsTheCosineUnlessSomethingElseIsSaid) {
-  EXPECT_EQ(said("VECTORDISTANCE", {"[1,0]", "[0,2]", kNoPolicy}), "0");
-  EXPECT_EQ(said("VECTORDISTANCE", {"[1,2,3]", "[2,4,6]", kNoPolicy}), "1");
-  EXPECT_EQ(said("VECTORDISTANCE", {"[1,2,3]", "[-1,-2,-3]", "true", kNoPolicy}), "-1");
+  EXPECT_EQ(said_of_vector("VECTORDISTANCE", {"[1,0]", "[0,2]", kNoPolicy}), "0");
+  EXPECT_EQ(said_of_vector("VECTORDISTANCE", {"[1,2,3]", "[2,4,6]", kNoPolicy}), "1");
+  EXPECT_EQ(said_of_vector("VECTORDISTANCE", {"[1,2,3]", "[-1,-2,-3]", "true", kNoPolicy}), "-1");
   EXPECT_EQ(distance("[1,1]", "[1,0]"), "0.70710677");
   EXPECT_EQ(distance("[1,2]", "[3,4]", R"({"distanceFunction":"dotproduct"})"), "11");
   EXPECT_EQ(distance("[1,2]", "[4,6]", R"({"distanceFunction":"euclidean"})"), "5");
@@ -95,32 +95,32 @@ TEST(Vector, DistanceFunctionsAndTypesAreNamedInAnyCase) {
 
 TEST(Vector, OptionsGoBeforeThePolicy) {
   constexpr std::string_view kPolicy = R"({"distanceFunction":"euclidean","dataType":"int8"})";
-  EXPECT_EQ(said("VECTORDISTANCE", {"[1,2]", "[4,6]", kPolicy}), "5");
-  EXPECT_EQ(said("VECTORDISTANCE", {"[1,2.5]", "[4,6]", kPolicy}), kUndefined);
+  EXPECT_EQ(said_of_vector("VECTORDISTANCE", {"[1,2]", "[4,6]", kPolicy}), "5");
+  EXPECT_EQ(said_of_vector("VECTORDISTANCE", {"[1,2.5]", "[4,6]", kPolicy}), kNoValue);
   EXPECT_EQ(distance("[1,2]", "[4,6]", R"({"distanceFunction":"dotproduct"})", kPolicy), "16");
   EXPECT_EQ(distance("[0,2.5]", "[0,6]", R"({"dataType":"float32"})", kPolicy), "3.5");
 }
 
 TEST(Vector, ScoreIsLargerForTheMoreSimilar) {
   const auto score = [](std::string_view function) {
-    return said("_VECTORSCORE",
-                {"[1,2]", "[4,6]", "false",
-                 R"({"distanceFunction":")" + std::string(function) + "\"}", kNoPolicy});
+    return said_of_vector("_VECTORSCORE",
+                          {"[1,2]", "[4,6]", "false",
+                           R"({"distanceFunction":")" + std::string(function) + "\"}", kNoPolicy});
   };
   EXPECT_EQ(score("euclidean"), "-5");
   EXPECT_EQ(score("dotproduct"), "16");
-  EXPECT_EQ(said("_VECTORSCORE", {"[1,0]", "[1,0]", kNoPolicy}), "1");
+  EXPECT_EQ(said_of_vector("_VECTORSCORE", {"[1,0]", "[1,0]", kNoPolicy}), "1");
 }
 
 TEST(Vector, WhatCannotBeComparedIsUndefined) {
-  EXPECT_EQ(distance("[1,2]", "[1,2,3]"), kUndefined);
-  EXPECT_EQ(distance("[1,\"2\"]", "[1,2]"), kUndefined);
-  EXPECT_EQ(distance("[1,2]", "7"), kUndefined);
-  EXPECT_EQ(distance(kUndefined, "[1,2]"), kUndefined);
-  EXPECT_EQ(distance("[1,2]", kUndefined), kUndefined);
-  EXPECT_EQ(distance("[]", "[]"), kUndefined);
-  EXPECT_EQ(distance("[0,0]", "[1,2]"), kUndefined);
-  EXPECT_EQ(distance("[1e30]", "[1e30]", R"({"distanceFunction":"dotproduct"})"), kUndefined);
+  EXPECT_EQ(distance("[1,2]", "[1,2,3]"), kNoValue);
+  EXPECT_EQ(distance("[1,\"2\"]", "[1,2]"), kNoValue);
+  EXPECT_EQ(distance("[1,2]", "7"), kNoValue);
+  EXPECT_EQ(distance(kNoValue, "[1,2]"), kNoValue);
+  EXPECT_EQ(distance("[1,2]", kNoValue), kNoValue);
+  EXPECT_EQ(distance("[]", "[]"), kNoValue);
+  EXPECT_EQ(distance("[0,0]", "[1,2]"), kNoValue);
+  EXPECT_EQ(distance("[1e30]", "[1e30]", R"({"distanceFunction":"dotproduct"})"), kNoValue);
 }
 
 TEST(Vector, OptionsThatAreNoneMakeItUndefined) {
@@ -130,11 +130,11 @@ TEST(Vector, OptionsThatAreNoneMakeItUndefined) {
         R"({"searchListSizeMultiplier":101})", R"({"searchListSizeMultiplier":1.5})",
         R"({"quantizedVectorListMultiplier":"5"})", R"({"filterPriority":2})",
         R"({"distancefunction":"cosine"})", "7", "null"}) {
-    EXPECT_EQ(distance("[1,2]", "[1,2]", options), kUndefined) << options;
+    EXPECT_EQ(distance("[1,2]", "[1,2]", options), kNoValue) << options;
   }
-  EXPECT_EQ(distance("[1,2]", "[1,2]", kUndefined), kUndefined);
-  EXPECT_EQ(said("VECTORDISTANCE", {"[1]", "[1]", "1", kNoPolicy}), kUndefined);
-  EXPECT_EQ(said("VECTORDISTANCE", {"[1]", "[1]", kUndefined, kNoPolicy}), kUndefined);
+  EXPECT_EQ(distance("[1,2]", "[1,2]", kNoValue), kNoValue);
+  EXPECT_EQ(said_of_vector("VECTORDISTANCE", {"[1]", "[1]", "1", kNoPolicy}), kNoValue);
+  EXPECT_EQ(said_of_vector("VECTORDISTANCE", {"[1]", "[1]", kNoValue, kNoPolicy}), kNoValue);
   EXPECT_EQ(distance("[1,2]", "[1,2]",
                      R"({"searchListSizeMultiplier":10,"quantizedVectorListMultiplier":5,)"
                      R"("filterPriority":0.5,"dataType":"float32"})"),
@@ -143,7 +143,7 @@ TEST(Vector, OptionsThatAreNoneMakeItUndefined) {
 
 TEST(Vector, AConstantThatWasReadForOneTypeIsReadAgainForAnother) {
   EXPECT_EQ(distance("[1.5]", "[1.5]"), "1");
-  EXPECT_EQ(distance("[1.5]", "[1.5]", R"({"dataType":"int8"})"), kUndefined);
+  EXPECT_EQ(distance("[1.5]", "[1.5]", R"({"dataType":"int8"})"), kNoValue);
   EXPECT_EQ(distance("[1.5]", "[1.5]"), "1");
   EXPECT_EQ(distance("[-1.5]", "[1.5]"), "-1");
 }

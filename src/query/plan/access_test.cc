@@ -22,13 +22,13 @@ using json::Value;
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-PreparedQueryPtr prepared(const std::string& text) {
+PreparedQueryPtr access_query(const std::string& text) {
   auto query = PreparedQuery::prepare(text, {}, {});
   EXPECT_TRUE(query) << text << ": " << (query ? "" : query.error().message());
   return *query;
 }
 
-QueryAccess access_to(const std::string& text) { return access_of(*prepared(text)); }
+QueryAccess access_to(const std::string& text) { return access_of(*access_query(text)); }
 
 QueryAccess where(const std::string& condition) {
   return access_to("SELECT * FROM c WHERE " + condition);
@@ -458,7 +458,7 @@ TEST(AccessTest, NoRowIsEverMissed) {
   std::size_t bounded = 0;
   std::size_t refused = 0;
   for (int round = 0; round < 2000; ++round) {
-    const auto query = prepared(chance.query());
+    const auto query = access_query(chance.query());
     const auto access = access_of(*query);
     bounded += access.is_empty || !access.conditions.empty() || !access.alternatives.empty();
     for (int i = 0; i < 20; ++i) {

@@ -61,23 +61,23 @@ bool is_everything(const Box& box) {
 bool is_everything(const Boxes& boxes) { return boxes.size() == 1 && is_everything(boxes[0]); }
 
 std::optional<Box> intersection(const Box& a, const Box& b, KeyContext& context) {
-  Box both = a;
-  for (std::size_t level = 0; level < both.levels.size(); ++level) {
-    if (both.levels[level]) context.comparisons += both.levels[level]->size();
+  Box both_bounds = a;
+  for (std::size_t level = 0; level < both_bounds.levels.size(); ++level) {
+    if (both_bounds.levels[level]) context.comparisons += both_bounds.levels[level]->size();
     if (!b.levels[level]) continue;
-    if (!both.levels[level]) {
-      both.levels[level] = b.levels[level];
+    if (!both_bounds.levels[level]) {
+      both_bounds.levels[level] = b.levels[level];
       continue;
     }
-    std::erase_if(*both.levels[level],
+    std::erase_if(*both_bounds.levels[level],
                   [&](const KeyComponent& value) { return !b.levels[level]->contains(value); });
-    if (both.levels[level]->empty()) return std::nullopt;
+    if (both_bounds.levels[level]->empty()) return std::nullopt;
   }
-  return both;
+  return both_bounds;
 }
 
 /// The intersection of both; or, where that would take too long, one of them.
-Boxes both(Boxes a, Boxes b, KeyContext& context) {
+Boxes both_bounds(Boxes a, Boxes b, KeyContext& context) {
   if (is_everything(a)) return b;
   if (is_everything(b)) return a;
   if (a.size() * b.size() > kIntersectionsMax) return a.size() < b.size() ? a : b;
@@ -222,7 +222,7 @@ class KeyFilter {
     if (logical.is_and == wanted) {
       Boxes boxes = context_.everything();
       for (const ExpressionPtr& operand : logical.operands) {
-        boxes = both(std::move(boxes), where(*operand, wanted), context_);
+        boxes = both_bounds(std::move(boxes), where(*operand, wanted), context_);
       }
       return boxes;
     }
@@ -446,7 +446,7 @@ Boxes keys_of(const Query& query, KeyContext& context) {
     keys = keys_of(*subquery->query, context);
   }
   if (!query.where) return keys;
-  return both(std::move(keys), KeyFilter(query, context).where(*query.where, true), context);
+  return both_bounds(std::move(keys), KeyFilter(query, context).where(*query.where, true), context);
 }
 
 /// False where that is the whole space.

@@ -73,7 +73,7 @@ std::string directed(const OrderItem& item) {
 }
 
 /// `\nORDER BY …`, as it was written; empty without.
-std::string order_of(const Query& query) {
+std::string rewritten_order(const Query& query) {
   std::string text;
   for (const OrderItem& item : query.order_by) {
     text += text.empty() ? "\nORDER BY " : ", ";
@@ -174,7 +174,7 @@ std::string rewrite_order(const Query& query, const RowsWanted& wanted) {
   text += items_of(query.order_by, [](const OrderItem& item) { return print(*item.expression); });
   text += " AS orderByItems, " + payload_of(query) + " AS payload" + from_of(query);
   text += where_of(query, true);
-  text += order_of(query);
+  text += rewritten_order(query);
   return text + end_of(wanted);
 }
 
@@ -208,7 +208,7 @@ std::string rewrite_groups(const Query& query, AggregateForm form) {
   }
   text += keys;
   // One row has no order.
-  if (!query.group_by.empty()) text += order_of(query);
+  if (!query.group_by.empty()) text += rewritten_order(query);
   return text;
 }
 

@@ -12,7 +12,7 @@ namespace {
 
 // Places among the arguments. The last one is what the container's policy says.
 constexpr std::size_t kBruteForce = 2;
-constexpr std::size_t kOptions = 3;
+constexpr std::size_t kOrderOptions = 3;
 
 std::optional<std::vector<std::string>> document_path(const Expression& expression,
                                                       const Sources& sources) {
@@ -27,7 +27,7 @@ std::optional<std::vector<std::string>> document_path(const Expression& expressi
   return names;
 }
 
-const json::Value* constant(const Expression& expression) {
+const json::Value* constant_value(const Expression& expression) {
   const auto* literal = std::get_if<Literal>(&expression.node);
   return literal == nullptr ? nullptr : &literal->value;
 }
@@ -36,16 +36,16 @@ const json::Value* constant(const Expression& expression) {
 std::optional<VectorOptions> options_of(const Call& call) {
   VectorOptions options;
   const std::size_t policy_place = call.arguments.size() - 1;
-  const json::Value* const policy = constant(*call.arguments[policy_place]);
+  const json::Value* const policy = constant_value(*call.arguments[policy_place]);
   if (policy == nullptr || !options.take(*policy)) return std::nullopt;
   if (policy_place > kBruteForce) {
-    const json::Value* const brute_force = constant(*call.arguments[kBruteForce]);
+    const json::Value* const brute_force = constant_value(*call.arguments[kBruteForce]);
     if (brute_force == nullptr || !brute_force->is_boolean() || brute_force->is_true()) {
       return std::nullopt;
     }
   }
-  if (policy_place > kOptions) {
-    const json::Value* const given = constant(*call.arguments[kOptions]);
+  if (policy_place > kOrderOptions) {
+    const json::Value* const given = constant_value(*call.arguments[kOrderOptions]);
     if (given == nullptr || !options.take(*given)) return std::nullopt;
   }
   return options;
@@ -82,9 +82,9 @@ std::optional<VectorOrder> vector_order_of(const PreparedQuery& query) {
   // The path may be either of the two.
   const Expression* path = call->arguments[0].get();
   const Expression* vector = call->arguments[1].get();
-  if (constant(*path) != nullptr) std::swap(path, vector);
+  if (constant_value(*path) != nullptr) std::swap(path, vector);
   auto names = document_path(*path, query.sources());
-  const json::Value* const value = constant(*vector);
+  const json::Value* const value = constant_value(*vector);
   if (!names || value == nullptr) return std::nullopt;
   auto numbers = read_vector(*value, order.options.type);
   if (!numbers) return std::nullopt;

@@ -35,7 +35,7 @@ constexpr const char* kPart = "part";
 constexpr const char* kNewest = "newest";
 constexpr std::chrono::milliseconds kCheckpointWait{1000};
 
-Error failed(const fs::path& path) {
+Error file_failed(const fs::path& path) {
   return Error(ErrorCode::Unavailable,
                fmt::format("cannot write {}: {}", path.string(), std::strerror(errno)));
 }
@@ -66,7 +66,7 @@ Result<> write_all(const FileDescriptor& file, std::string_view text, const fs::
   while (!text.empty()) {
     const ssize_t count = ::write(file.number(), text.data(), text.size());
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return failed(path);
+    if (count < 0) return file_failed(path);
     text.remove_prefix(static_cast<std::size_t>(count));
   }
   return {};
@@ -74,7 +74,7 @@ Result<> write_all(const FileDescriptor& file, std::string_view text, const fs::
 
 Result<> sync_directory(const fs::path& path) {
   const FileDescriptor directory(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!directory.is_open() || ::fsync(directory.number()) != 0) return failed(path);
+  if (!directory.is_open() || ::fsync(directory.number()) != 0) return file_failed(path);
   return {};
 }
 
@@ -92,10 +92,10 @@ Result<> make_directory(const fs::path& path) {
 Result<> write_file(const fs::path& path, std::string_view text) {
   const fs::path draft = path.string() + ".new";
   const FileDescriptor file(::open(draft.c_str(), O_CREAT | O_WRONLY | O_TRUNC | O_CLOEXEC, 0666));
-  if (!file.is_open()) return failed(draft);
+  if (!file.is_open()) return file_failed(draft);
   ORRERY_TRY(write_all(file, text, draft));
-  if (::fsync(file.number()) != 0) return failed(draft);
-  if (::rename(draft.c_str(), path.c_str()) != 0) return failed(path);
+  if (::fsync(file.number()) != 0) return file_failed(draft);
+  if (::rename(draft.c_str(), path.c_str()) != 0) return file_failed(path);
   return sync_directory(path.parent_path());
 }
 
@@ -194,7 +194,7 @@ Result<> JsonLinesSink::take_over(const ObserverContext& context) {
     }
     const fs::path closed = place_of(epoch).string() + std::string(kClosed);
     if (::rename(place_of(epoch).c_str(), closed.c_str()) != 0 && errno != ENOENT) {
-      return failed(closed);
+      return file_failed(closed);
     }
     std::error_code failure;
     if (const auto newest = read_file_record(closed / kNewest);
@@ -233,7 +233,7 @@ Result<> JsonLinesSink::append(const ObserverContext& context, Changes changes) 
     part.record = {file_name_of(context.lease_token(), context.from()), context.from(), {}};
     part.file =
         FileDescriptor(::open(path.c_str(), O_CREAT | O_WRONLY | O_TRUNC | O_CLOEXEC, 0666));
-    if (!part.file.is_open()) return failed(path);
+    if (!part.file.is_open()) return file_failed(path);
     part.begun = SteadyClock::now();
     part_ = std::move(part);
   }
@@ -253,10 +253,10 @@ bool JsonLinesSink::is_full() const {
 
 Result<> JsonLinesSink::complete(ObserverContext& context) {
   const fs::path path = staging_ / kPart;
-  if (::fsync(part_->file.number()) != 0) return failed(path);
+  if (::fsync(part_->file.number()) != 0) return file_failed(path);
   ORRERY_TRY(write_file(staging_ / kNewest, part_->record.to_json()));
   const fs::path place = options_.directory / part_->record.file;
-  if (::rename(path.c_str(), place.c_str()) != 0) return failed(place);
+  if (::rename(path.c_str(), place.c_str()) != 0) return file_failed(place);
   ORRERY_TRY(sync_directory(options_.directory));
   part_.reset();
   return checkpoint(context);
