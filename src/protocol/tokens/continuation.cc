@@ -48,8 +48,7 @@ static_assert(1 + kNumberSize + 2 * (1 + kBoundaryBytesMax) + sealed_token::kRes
 
 Error malformed_continuation() {
   return Error(ErrorCode::BadRequest,
-               "The continuation token is malformed_continuation; send back x-ms-continuation "
-               "exactly as it was "
+               "The continuation token is malformed; send back x-ms-continuation exactly as it was "
                "received");
 }
 
