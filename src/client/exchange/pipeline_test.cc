@@ -197,7 +197,7 @@ TEST_P(PipelineTest, ServerThatClosedIdleConnectionsIsNotNoticed) {
   for (int i = 1; i <= 5; ++i) {
     EXPECT_EQ(send(create).diagnostics.attempts.size(), 1u);
     server.close_connections();
-    ASSERT_TRUE(test::eventually([&] { return server.ended() == i; }));
+    ASSERT_TRUE(test::eventually([&] { return server.ended() == i && server.is_end_known(); }));
   }
   EXPECT_EQ(server.request_count(), 5u);
 }

@@ -11,6 +11,8 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <cstdio>
+#include <fstream>
 #include <functional>
 #include <list>
 #include <mutex>
@@ -143,6 +145,22 @@ class TestHttpServer {
   }
   /// Connections that the other side, or close_connections(), has ended.
   int ended() const { return ended_; }
+
+  /// Whether every client's end has heard of the end of its connection: on a busy machine that
+  /// takes a moment even on loopback. From the kernel's table: "…  local:port remote:port state …"
+  /// in hex.
+  bool is_end_known() const {
+    constexpr std::string_view kEstablished = "01";
+    std::ifstream table("/proc/net/tcp");
+    char port[8];
+    std::snprintf(port, sizeof(port), ":%04X", static_cast<unsigned>(port_));
+    std::string number, local, remote, state, rest;
+    std::getline(table, rest);
+    while (table >> number >> local >> remote >> state && std::getline(table, rest)) {
+      if (remote.ends_with(port) && state == kEstablished) return false;
+    }
+    return true;
+  }
 
   /// Ends every connection, as a server does with idle ones.
   void close_connections() {
