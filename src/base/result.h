@@ -29,9 +29,10 @@ class [[nodiscard]] Result : public std::expected<T, Error> {
   }                                                      \
   declaration = std::move(*name)
 
-#define ORRERY_TRY_VOID_(name, leave, ...)           \
-  if (auto name = (__VA_ARGS__); !name) [[unlikely]] \
-  leave ::orrery::Error(std::move(name).error())
+// A result that has a name is looked at where it is, and stays as it is.
+#define ORRERY_TRY_VOID_(name, leave, ...)             \
+  if (auto&& name = (__VA_ARGS__); !name) [[unlikely]] \
+  leave ::orrery::Error(std::forward<decltype(name)>(name).error())
 
 #define ORRERY_TRY_PICK_(name, leave, first, ...)                \
   __VA_OPT__(ORRERY_TRY_VALUE_(name, leave, first, __VA_ARGS__)) \

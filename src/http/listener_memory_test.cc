@@ -241,7 +241,7 @@ TEST(ListenerMemory, ReadersThatDoNotReadAreDroppedWhenItIsShort) {
   auto limits = limits_of_4_mib();
   limits.send_time_max_when_short = milliseconds(50);
   TestServer server(with_memory(limits));
-  // A receive buffer this small leaves most of an answer with_memory the server.
+  // A receive buffer this small leaves most of an answer with the server.
   TestClient unread(server.port(), "127.0.0.1", 4096);
   unread.send("GET /bytes/3900000 HTTP/1.1\r\n\r\n");
   EXPECT_TRUE(eventually([&] { return server.stats().slow_readers_dropped == 1; }));

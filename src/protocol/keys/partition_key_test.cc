@@ -170,7 +170,7 @@ TEST(PartitionKeyCanonical, NoKeyBeginsAnotherOfTheSameSize) {
   EXPECT_EQ(one.size(), values.size());
   EXPECT_EQ(two.size(), values.size() * values.size());
   for (const auto* keys : {&one, &two}) {
-    // In sorted order a parsed_key that begins others stands right before one of them.
+    // In sorted order a key that begins others stands right before one of them.
     for (auto it = keys->begin(), next = std::next(it); next != keys->end(); ++it, ++next) {
       EXPECT_FALSE(next->starts_with(*it));
     }
