@@ -310,6 +310,11 @@ std::string_view Value::as_string(std::string& buffer) const {
   return is_text_ ? unquoted(text_, buffer) : text_;
 }
 
+std::string Value::string_or_empty() const {
+  std::string buffer;
+  return is_string() ? std::string(as_string(buffer)) : std::string();
+}
+
 bool Value::is_string(std::string_view text) const {
   if (kind_ != Kind::String) return false;
   if (!is_text_) return text_ == text;

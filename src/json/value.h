@@ -95,6 +95,8 @@ class Value {
   /// The characters of a string. They are in `buffer` if there were escapes, else where the value
   /// has or refers to them.
   std::string_view as_string(std::string& buffer) const;
+  /// The characters of a string; empty of everything that is none.
+  std::string string_or_empty() const;
   /// Whether it is a string of exactly these characters.
   bool is_string(std::string_view text) const;
 

@@ -78,6 +78,15 @@ TEST(Value, EscapesAreCharacters) {
   EXPECT_FALSE(parsed_value("1").is_string("1"));
 }
 
+TEST(Value, WhatIsNoStringHasNoCharacters) {
+  EXPECT_EQ(parsed_value(R"("a\u0041")").string_or_empty(), "aA");
+  EXPECT_EQ(Value::string("b").string_or_empty(), "b");
+  for (const std::string_view text : {"1", "null", R"(["a"])", R"({"a":"b"})"}) {
+    EXPECT_EQ(parsed_value(text).string_or_empty(), "") << text;
+  }
+  EXPECT_EQ(Value().string_or_empty(), "");
+}
+
 TEST(Value, BrokenEscapesInTextThatNobodyCheckedDoNoHarm) {
   for (const std::string_view text : {R"("\)", R"("\u")", R"("\u12)", R"("\ud800")",
                                       R"("\ud800\u0041")", R"("\udc00x")", "\"", R"("\")"}) {

@@ -29,11 +29,6 @@ std::string time_of_day(std::int64_t seconds) {
   return text;
 }
 
-std::string text_of(const json::Value& value) {
-  std::string buffer;
-  return value.is_string() ? std::string(value.as_string(buffer)) : std::string();
-}
-
 std::int64_t integer_of(const json::Value& value) {
   return value.is_number() ? value.as_number().integer : 0;
 }
@@ -85,10 +80,11 @@ std::string FeedPrinter::pretty(std::string_view item) const {
   const json::Value metadata = whole.member("metadata");
   const bool wrapped = all_versions_ && metadata.is_object();
   const json::Value document = wrapped ? whole.member("current") : json::Value::referring_to(whole);
-  std::string operation = wrapped ? text_of(metadata.member("operationType")) : "";
+  std::string operation = wrapped ? metadata.member("operationType").string_or_empty() : "";
   if (wrapped && metadata.member("timeToLiveExpired").is_true()) operation = "expire";
-  std::string id = text_of(operation == "delete" || operation == "expire" ? metadata.member("id")
-                                                                          : document.member("id"));
+  std::string id = (operation == "delete" || operation == "expire" ? metadata.member("id")
+                                                                   : document.member("id"))
+                       .string_or_empty();
   const auto ts = integer_of(wrapped ? metadata.member("crts") : document.member("_ts"));
   const auto lsn = integer_of(wrapped ? metadata.member("lsn") : document.member("_lsn"));
   defuse(id);

@@ -24,8 +24,7 @@ constexpr std::string_view kVectorIndex = "vector index";
 constexpr std::string_view kNothing = "nothing";
 
 std::string explained(const json::Value& value) {
-  std::string buffer;
-  std::string text(value.is_string() ? value.as_string(buffer) : std::string_view());
+  std::string text = value.string_or_empty();
   defuse(text);
   return text;
 }

@@ -410,7 +410,7 @@ bool Exchange::again_for_session(const Reply& reply, TimePoint now) {
 /// Retries with a new session if another container has the name now; else refuses the call.
 void Exchange::judge_container(const Reply& reply, TimePoint now) {
   const auto body = json::Value::parse(reply.body);
-  const std::string rid = body ? string_at(*body, "_rid") : std::string();
+  const std::string rid = body ? body->member("_rid").string_or_empty() : std::string();
   container_read_ = nullptr;
   const bool is_another = !rid.empty() && rid != session_rid_;
   if (is_another) surroundings_.sessions.begin_anew(call_.container, session_rid_, rid);

@@ -69,12 +69,12 @@ ItemResult result_of(const json::Value& element) {
   ItemResult result;
   result.status = static_cast<int>(number("statusCode"));
   result.sub_status = static_cast<int>(number("subStatusCode"));
-  result.etag = string_at(element, "eTag");
+  result.etag = element.member("eTag").string_or_empty();
   result.request_charge = number("requestCharge");
   if (const json::Value body = element.member("resourceBody"); body.is_object()) {
     result.json = body.to_text();
   }
-  result.message = string_at(element, "message");
+  result.message = element.member("message").string_or_empty();
   if (element.member("retryAfterMilliseconds").is_number()) {
     result.retry_after =
         std::chrono::milliseconds(static_cast<std::int64_t>(number("retryAfterMilliseconds")));

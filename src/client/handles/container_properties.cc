@@ -58,7 +58,7 @@ json::Value object_of(std::string_view text) {
 ContainerProperties ContainerProperties::from_json(std::string_view json) {
   const json::Value body = object_of(json);
   ContainerProperties properties;
-  properties.id = string_at(body, "id");
+  properties.id = body.member("id").string_or_empty();
   properties.partition_key_paths = paths_of(body.member("partitionKey"));
   if (const json::Value ttl = body.member("defaultTtl"); ttl.is_number()) {
     properties.default_ttl =
@@ -68,8 +68,8 @@ ContainerProperties ContainerProperties::from_json(std::string_view json) {
   properties.unique_key_policy = text_at(body, "uniqueKeyPolicy");
   properties.conflict_resolution_policy = text_at(body, "conflictResolutionPolicy");
   properties.change_feed_policy = text_at(body, "changeFeedPolicy");
-  properties.rid = string_at(body, "_rid");
-  properties.etag = string_at(body, "_etag");
+  properties.rid = body.member("_rid").string_or_empty();
+  properties.etag = body.member("_etag").string_or_empty();
   properties.json = json;
   return properties;
 }

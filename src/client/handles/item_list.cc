@@ -145,13 +145,14 @@ ItemListPosition ItemListPosition::parse(std::string_view text) {
   ItemListPosition position;
   const auto body = json::Value::parse(text);
   if (body) {
-    position.container_rid = string_at(*body, "Rid");
+    position.container_rid = body->member("Rid").string_or_empty();
     const json::Value list = body->member("Continuation");
     for (json::Reader reader(list); reader.next();) {
       const json::Value piece = reader.value();
       const json::Value range = piece.member("range");
       position.pieces.push_back(
-          {{string_at(range, "min"), string_at(range, "max")}, string_at(piece, "token")});
+          {{range.member("min").string_or_empty(), range.member("max").string_or_empty()},
+           piece.member("token").string_or_empty()});
     }
   }
   const bool is_good = !position.container_rid.empty() && !position.pieces.empty() &&

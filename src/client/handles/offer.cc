@@ -106,9 +106,9 @@ void add_throughput(HeaderList& headers, const Throughput& throughput) {
 
 Offer offer_of(const json::Value& body) {
   Offer offer;
-  offer.id = string_at(body, "id");
-  offer.rid = string_at(body, "_rid");
-  offer.resource_link = string_at(body, "resource");
+  offer.id = body.member("id").string_or_empty();
+  offer.rid = body.member("_rid").string_or_empty();
+  offer.resource_link = body.member("resource").string_or_empty();
   offer.json = body.to_text();
   const json::Value content = body.member("content");
   offer.throughput.autoscale_max =

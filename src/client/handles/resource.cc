@@ -69,19 +69,14 @@ json::Value body_of(const Answer& answer) {
   throw CosmosException("The body of the answer is no JSON object.", std::move(details));
 }
 
-std::string string_at(const json::Value& object, std::string_view member) {
-  const json::Value value = object.member(member);
-  std::string buffer;
-  return value.is_string() ? std::string(value.as_string(buffer)) : std::string();
-}
-
 std::string text_at(const json::Value& object, std::string_view member) {
   const json::Value value = object.member(member);
   return value.is_undefined() ? std::string() : value.to_text();
 }
 
 DatabaseProperties database_properties(const json::Value& body) {
-  return {string_at(body, "id"), string_at(body, "_rid"), string_at(body, "_etag")};
+  return {body.member("id").string_or_empty(), body.member("_rid").string_or_empty(),
+          body.member("_etag").string_or_empty()};
 }
 
 std::string query_body(const Query& query) {

@@ -55,9 +55,6 @@ std::string json_string(std::string_view text);
 /// The parsed body of an answer. Refers to it. Throws CosmosException when it is no JSON object.
 json::Value body_of(const Answer& answer);
 
-/// The characters of a member that is a string; else empty.
-std::string string_at(const json::Value& object, std::string_view member);
-
 /// The JSON text of a member; empty when there is none.
 std::string text_at(const json::Value& object, std::string_view member);
 

@@ -92,11 +92,6 @@ std::pair<std::string, std::string> names_in(const std::string& link) {
   return {link.substr(4, colls - 4), link.substr(colls + 7)};
 }
 
-std::string text_of(const json::Value& value) {
-  std::string buffer;
-  return value.is_string() ? std::string(value.as_string(buffer)) : std::string();
-}
-
 /// Adds the ranges in one page of their list.
 Result<> append_ranges(std::string_view body, std::vector<client::PartitionKeyRange>& ranges) {
   const auto page = json::Value::parse(body);
@@ -107,12 +102,12 @@ Result<> append_ranges(std::string_view body, std::vector<client::PartitionKeyRa
   for (json::Reader each(list); each.next();) {
     const json::Value described = each.value();
     client::PartitionKeyRange& range = ranges.emplace_back();
-    range.id = text_of(described.member("id"));
-    range.range = {text_of(described.member("minInclusive")),
-                   text_of(described.member("maxExclusive"))};
+    range.id = described.member("id").string_or_empty();
+    range.range = {described.member("minInclusive").string_or_empty(),
+                   described.member("maxExclusive").string_or_empty()};
     const json::Value parents = described.member("parents");
     for (json::Reader parent(parents); parent.next();) {
-      range.parents.push_back(text_of(parent.value()));
+      range.parents.push_back(parent.value().string_or_empty());
     }
   }
   return {};

@@ -34,18 +34,12 @@ UnixSeconds date_of(const client::ResponseInfo& response) {
   return parse_http_date(response.header("date")).value_or(0);
 }
 
-std::string member_text(const json::Value& document, std::string_view name) {
-  const json::Value member = document.member(name);
-  std::string buffer;
-  return member.is_string() ? std::string(member.as_string(buffer)) : std::string();
-}
-
 StoredDocument stored(std::string_view text, const client::ResponseInfo& response) {
   const auto value = json::Value::of_checked(text);
   StoredDocument document;
-  document.id = member_text(value, "id");
+  document.id = value.member("id").string_or_empty();
   document.text = text;
-  document.etag = member_text(value, "_etag");
+  document.etag = value.member("_etag").string_or_empty();
   const json::Value ts = value.member("_ts");
   if (ts.is_number()) document.ts = ts.as_number().integer;
   document.store_now = date_of(response);
@@ -173,7 +167,8 @@ Result<std::vector<StoredDocument>> ContainerLeaseStore::list_now(const std::str
   if (by != KeyedBy::PartitionKey) return documents;
   for (std::size_t index = 0; index < documents.size(); ++index) {
     const StoredDocument& document = documents[index];
-    const std::string key = member_text(json::Value::of_checked(document.text), kKeyProperty);
+    const std::string key =
+        json::Value::of_checked(document.text).member(kKeyProperty).string_or_empty();
     const bool first = index == 0 || documents[index - 1].id != document.id;
     const bool last = index + 1 == documents.size() || documents[index + 1].id != document.id;
     Keys& keys = keys_[document.id];
@@ -217,7 +212,8 @@ Result<StoredDocument> ContainerLeaseStore::replace_now(const std::string& id,
   ORRERY_TRY(const auto by, keyed_by());
   const std::lock_guard lock(mutex_);
   if (by == KeyedBy::PartitionKey) {
-    remember(id, response.etag, member_text(json::Value::of_checked(keyed), kKeyProperty));
+    remember(id, response.etag,
+             json::Value::of_checked(keyed).member(kKeyProperty).string_or_empty());
   }
   return written(id, std::move(keyed), response);
 }

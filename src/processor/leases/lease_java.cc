@@ -32,11 +32,6 @@ std::string encoded(std::string_view json) {
   return text;
 }
 
-std::string java_text_of(const json::Value& value) {
-  std::string buffer;
-  return value.is_string() ? std::string(value.as_string(buffer)) : std::string();
-}
-
 /// The etag that all ranges of the state have passed; nullopt while one of them has none.
 std::optional<std::string> java_position_in(const json::Value& state) {
   const json::Value continuation = state.member("Continuation");
@@ -47,7 +42,7 @@ std::optional<std::string> java_position_in(const json::Value& state) {
     const json::Value range = reader.value();
     const json::Value token = range.member("token");
     std::optional<std::string> position;
-    if (token.is_string()) position = java_text_of(token);
+    if (token.is_string()) position = token.string_or_empty();
     lowest = first ? position : lowest_position(lowest, position);
     first = false;
   }
@@ -64,7 +59,7 @@ std::optional<JavaState> parse_java_state(std::string_view base64) {
   const auto parsed = json::Value::parse(state.json);
   if (!parsed || !parsed->member("StartFrom").is_object()) return std::nullopt;
 
-  state.container_rid = java_text_of(parsed->member("Rid"));
+  state.container_rid = parsed->member("Rid").string_or_empty();
   if (parsed->member("Mode").is_string(kFullFidelity)) {
     state.mode = client::ChangeFeedMode::AllVersionsAndDeletes;
   }
@@ -75,7 +70,7 @@ std::optional<JavaState> parse_java_state(std::string_view base64) {
   if (start.member("Type").is_string("BEGINNING")) {
     state.position = "\"0\"";
   } else if (start.member("Type").is_string("LEASE") && start.member("Etag").is_string()) {
-    state.position = java_text_of(start.member("Etag"));
+    state.position = start.member("Etag").string_or_empty();
   } else if (start.member("Type").is_string("POINT_IN_TIME") &&
              start.member("PointInTimeMs").is_number()) {
     const auto number = start.member("PointInTimeMs").as_number();

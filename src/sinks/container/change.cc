@@ -14,11 +14,6 @@ namespace {
 constexpr std::array<std::string_view, 6> kSystemProperties = {"_rid", "_self",        "_etag",
                                                                "_ts",  "_attachments", "_lsn"};
 
-std::string string_of(const json::Value& value) {
-  std::string buffer;
-  return value.is_string() ? std::string(value.as_string(buffer)) : std::string();
-}
-
 }  // namespace
 
 std::string without_system_properties(std::string_view document) {
@@ -44,8 +39,8 @@ Result<SourceChange> ChangeReader::read(std::string_view document) const {
   const auto value = json::Value::of_checked(document);
   const json::Value lsn = value.member("_lsn");
   SourceChange change;
-  change.id = string_of(value.member("id"));
-  change.rid = string_of(value.member("_rid"));
+  change.id = value.member("id").string_or_empty();
+  change.rid = value.member("_rid").string_or_empty();
   if (change.id.empty() || change.rid.empty() || !lsn.is_number() || !lsn.as_number().is_integer) {
     return Error(ErrorCode::BadRequest,
                  fmt::format("the change feed shows something without id, _rid or _lsn: {}",

@@ -12,12 +12,6 @@ namespace {
 constexpr std::string_view kIdPrefix = "orrery.position.";
 constexpr std::string_view kMember = "orreryPosition";
 
-std::string string_at(const json::Value& object, std::string_view name) {
-  std::string buffer;
-  const json::Value value = object.member(name);
-  return value.is_string() ? std::string(value.as_string(buffer)) : std::string();
-}
-
 std::optional<std::uint64_t> number_at(const json::Value& object, std::string_view name) {
   const json::Value value = object.member(name);
   if (!value.is_number() || !value.as_number().is_integer) return std::nullopt;
@@ -99,7 +93,9 @@ std::optional<Position> PositionFormat::parse(std::string_view document) {
   const auto epoch = number_at(state, "epoch");
   const auto to = number_at(state, "to");
   if (!epoch || !to) return std::nullopt;
-  return Position{{*to, string_at(state, "within")}, *epoch, string_at(value, "_etag")};
+  return Position{{*to, state.member("within").string_or_empty()},
+                  *epoch,
+                  value.member("_etag").string_or_empty()};
 }
 
 std::string PositionFormat::ledger_text(std::string_view state) const {
@@ -113,7 +109,8 @@ bool PositionFormat::is_position(std::string_view document) {
   // Cheap for everything else: the whole text is looked at only when the name occurs in it.
   if (document.find(kMember) == std::string_view::npos) return false;
   const auto value = json::Value::of_checked(document);
-  return value.member(kMember).is_object() && string_at(value, "id").starts_with(kIdPrefix);
+  return value.member(kMember).is_object() &&
+         value.member("id").string_or_empty().starts_with(kIdPrefix);
 }
 
 bool PositionFormat::is_ours(std::string_view document) const {
@@ -144,12 +141,13 @@ std::optional<Ledger> Ledger::parse(std::string_view document) {
   const json::Value areas = state.member("areas");
   if (!areas.is_array()) return std::nullopt;
   Ledger ledger;
-  ledger.source_rid = string_at(state, "source");
+  ledger.source_rid = state.member("source").string_or_empty();
   for (json::Reader reader(areas); reader.next();) {
     const json::Value area = reader.value();
     const auto epoch = number_at(area, "epoch");
     if (!epoch) return std::nullopt;
-    ledger.entries.push_back({{string_at(area, "min"), string_at(area, "max")}, *epoch});
+    ledger.entries.push_back(
+        {{area.member("min").string_or_empty(), area.member("max").string_or_empty()}, *epoch});
   }
   return ledger;
 }
