@@ -88,13 +88,15 @@ Result<IndexBuildProgress> build_indexes(const storage::Store& store, PartitionN
     }
     const auto position = storage::parse_position_value(cursor.value());
     ORRERY_ASSERT(position.has_value());
-    if (snapshot.get(Family::Log, storage::log_key(partition, *position), value) !=
-        storage::Lookup::Found) {
+    const auto lookup = snapshot.get(Family::Log, storage::log_key(partition, *position), value);
+    // The snapshot that has the entry has the version that it names.
+    ORRERY_ASSERT(lookup != storage::Lookup::Missing);
+    if (lookup != storage::Lookup::Found) {
       return Error(ErrorCode::Unavailable,
                    "the disk could not be read; see the server's diagnostics");
     }
     const auto record = storage::VersionRecord::parse(value);
-    ORRERY_ASSERT(record.has_value());
+    ORRERY_ASSERT(record.has_value() && record->header.number == number);
     if (!view.is_superseded(storage::id_key(partition, record->key()), *position)) {
       writer.put_terms(number, *position, terms.of(record->text));
     }

@@ -60,16 +60,18 @@ Result<> Partition::check_in_place() const {
 
 Result<PointRead> Partition::read(const DocumentAddress& address,
                                   const PointReadOptions& options) const {
-  auto found = read_document(environment_.store, number_, address, options,
-                             environment_.clock.unix_seconds(), storage::Tier::Disk);
-  ORRERY_TRY(check_in_place());
-  return found;
+  return read_in(storage::Tier::Disk, address, options);
 }
 
 Result<PointRead> Partition::read_from_memory(const DocumentAddress& address,
                                               const PointReadOptions& options) const {
+  return read_in(storage::Tier::Memory, address, options);
+}
+
+Result<PointRead> Partition::read_in(storage::Tier tier, const DocumentAddress& address,
+                                     const PointReadOptions& options) const {
   auto found = read_document(environment_.store, number_, address, options,
-                             environment_.clock.unix_seconds(), storage::Tier::Memory);
+                             environment_.clock.unix_seconds(), tier);
   ORRERY_TRY(check_in_place());
   return found;
 }

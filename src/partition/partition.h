@@ -161,6 +161,8 @@ class Partition : public std::enable_shared_from_this<Partition> {
   void enqueue(Waiting waiting);
   /// Runs a step of the writer and waits for its outcome.
   Result<Committed> run_step(Step step);
+  Result<PointRead> read_in(storage::Tier tier, const DocumentAddress& address,
+                            const PointReadOptions& options) const;
   /// Stages what waits until nothing does. With Tier::Memory it does not block, and leaves what it
   /// cannot do to a writer thread.
   void drain(storage::Tier tier);

@@ -152,6 +152,8 @@ void RecordWriter::erase_stale_expiry(const storage::ExpiryEntry& entry) {
 void RecordWriter::erase_all_expiry() { add(Operation::Kind::EraseAllExpiry); }
 
 void RecordWriter::put_terms(DocumentNumber number, LogPosition position, TermList terms) {
+  // An index entry names a version that is there.
+  ORRERY_ASSERT(position.lsn <= head_.lsn);
   Operation& operation = add(Operation::Kind::PutTerms);
   operation.entry.position = position;
   operation.entry.header.number = number;
@@ -250,6 +252,8 @@ void RecordWriter::emit_operation(const Operation& operation, const Destination&
   switch (operation.kind) {
     case Operation::Kind::Put: {
       if (operation.flag) return;
+      // The entries below name the version that is put with them.
+      ORRERY_ASSERT(operation.record != nullptr);
       IdEntry entry = operation.entry;
       entry.position = position;
       batch.put(Family::Log, storage::log_key(partition, position), *operation.record);
