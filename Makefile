@@ -46,13 +46,12 @@ tsan: packages
 	cd build-tsan && $(CTEST) -j $(JOBS) -L 'unit|contract'
 
 # Only what make test runs under sanitizers: the unit tests of the modules on the path of a write.
-WRITE_PATH := storage_tests commitlog_tests partition_tests feed_tests
 sanitized: packages
 	@sh scripts/install.sh scripts/sanitizer-packages.txt
 	cmake --preset asan $(CMAKE_ARGS) > /dev/null
-	cmake --build build-asan --target $(WRITE_PATH) -j $(JOBS)
+	cmake --build build-asan --target write_path_tests -j $(JOBS)
 	cmake --preset tsan $(CMAKE_ARGS) > /dev/null
-	cmake --build build-tsan --target $(WRITE_PATH) -j $(JOBS)
+	cmake --build build-tsan --target write_path_tests -j $(JOBS)
 
 # make bench: every row, a few minutes. make bench ONLY=point-read-cpu runs one.
 bench: packages
