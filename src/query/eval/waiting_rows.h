@@ -7,6 +7,7 @@
 #include <string>
 #include <tuple>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "json/sort_key.h"
 #include "protocol/ids.h"
@@ -17,6 +18,7 @@ namespace orrery::query {
 struct RowHashHash {
   std::size_t operator()(const json::Hash128& hash) const { return hash.low; }
 };
+using SeenRows = std::unordered_set<json::Hash128, RowHashHash>;
 /// Memory of a remembered hash, in a set.
 inline constexpr std::size_t kSeenBytes = 40;
 
