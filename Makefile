@@ -4,8 +4,9 @@ SHELL := /bin/bash
 .PHONY: serve build test asan tsan sanitized check-format bench crash corruption abuse feed-torture query-torture processor-torture chaos fuzz format tidy packages npm clean
 
 JOBS ?= $(shell nproc)
-# Some tests mostly wait, for documents to expire or for a browser: one more than there are processors.
-TEST_JOBS ?= $(shell echo $$(($(JOBS) + 1)))
+# Many tests mostly wait, for documents to expire or for a browser: two more than there are processors. The longest have
+# a COST in CMake, and begin first.
+TEST_JOBS ?= $(shell echo $$(($(JOBS) + 2)))
 CMAKE_ARGS := -DCMAKE_CXX_COMPILER_LAUNCHER=ccache
 export CCACHE_SLOPPINESS := pch_defines,time_macros
 CTEST := ctest --output-on-failure --no-tests=error
@@ -103,7 +104,7 @@ chaos: packages
 fuzz: packages
 	cmake --preset fuzz $(CMAKE_ARGS) > /dev/null
 	cmake --build build-fuzz --target fuzzers -j $(JOBS)
-	sh tests/fuzz/run.sh build-fuzz $(or $(DURATION),60)
+	sh tests/fuzz/run.sh build-fuzz $(or $(DURATION),60) $(JOBS)
 
 format: packages
 	@sh scripts/install.sh scripts/format-packages.txt

@@ -224,13 +224,13 @@ TEST_F(VectorSearchTest, MostOfTheMostSimilarAreFound) {
   use(32);
   fill(10'000);
   build();
-  EXPECT_GE(recall(kTop, 50), 0.9);
+  EXPECT_GE(recall(kTop, 20), 0.9);
   EXPECT_GE(
-      recall("SELECT VALUE c.id FROM c ORDER BY VectorDistance(c.v, {}) OFFSET 5 LIMIT 20", 20),
+      recall("SELECT VALUE c.id FROM c ORDER BY VectorDistance(c.v, {}) OFFSET 5 LIMIT 20", 10),
       0.9);
   EXPECT_GE(recall("SELECT TOP 10 VALUE c.id FROM c ORDER BY VectorDistance(c.v, {}, false, "
                    "{{'searchListSizeMultiplier': 50}})",
-                   20),
+                   10),
             0.98)
       << "more candidates find more";
 }
