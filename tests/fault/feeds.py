@@ -390,6 +390,10 @@ class Changer(Worker):
         self.container.change = (before, gone, fresh)
         link = self.container.link
         response = self.connection.post(f"/{link}/operations/{operation}", body)
+        if response.status == 403 and "merged too often" in response.message:
+            # Of thousands of merges with documents that stay: the ranges are as they were.
+            self.container.change = None
+            return not self.killed.wait(0.05)
         if response.status != 200:
             return not self.going_down(response)
         self.feeds.changes += 1
