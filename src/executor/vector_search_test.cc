@@ -601,7 +601,11 @@ TEST_F(VectorSearchTest, SearchesAgreeWithTheirSnapshotsWhileDocumentsComeAndGo)
       const auto snapshot = store_->snapshot();
       const auto found = indexes.find(key, 1200, *snapshot, {.vector = vector, .count = 10});
       ASSERT_TRUE(found);
-      if (!*found) continue;
+      if (!*found) {
+        // It is being built, by a thread of a low priority.
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        continue;
+      }
       auto candidates = (*found)->similar;
       candidates.insert(candidates.end(), (*found)->others.begin(), (*found)->others.end());
       const auto is_there = [&](partition::DocumentCursor cursor) {

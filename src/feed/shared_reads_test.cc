@@ -13,10 +13,12 @@
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 
+#include "base/test_wait.h"
+
 namespace orrery::feed {
 namespace {
 
-constexpr std::chrono::seconds kPatience{20};
+using test::kPatience;
 using Text = std::shared_ptr<const std::string>;
 
 /// An event loop with a thread.
@@ -94,10 +96,7 @@ class SharedReadsTest : public testing::Test {
     return changed.wait_for(lock, kPatience, [&] { return reads == count; });
   }
   void wait_for_shared(std::uint64_t count) {
-    const auto end = std::chrono::steady_clock::now() + kPatience;
-    while (tail.stats().shared < count && std::chrono::steady_clock::now() < end) {
-      std::this_thread::yield();
-    }
+    test::eventually([&] { return tail.stats().shared >= count; });
     ASSERT_EQ(tail.stats().shared, count);
   }
 

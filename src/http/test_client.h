@@ -17,6 +17,8 @@
 #include <string_view>
 #include <utility>
 
+#include "base/test_wait.h"
+
 namespace orrery::http {
 
 /// A response as it came over the wire.
@@ -30,7 +32,7 @@ struct Answer {
 class TestClient {
  public:
   /// Every wait for the server ends after this with an exception.
-  static constexpr std::chrono::seconds kPatience{20};
+  static constexpr std::chrono::seconds kPatience = test::kPatience;
 
   explicit TestClient(std::uint16_t port, const std::string& address = "127.0.0.1",
                       int receive_buffer = 0) {

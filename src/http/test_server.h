@@ -21,6 +21,7 @@
 #include <boost/asio/thread_pool.hpp>
 
 #include "base/async.h"
+#include "base/test_wait.h"
 #include "http/listener.h"
 #include "http/test_client.h"
 
@@ -291,15 +292,6 @@ class TestServer {
   std::unique_ptr<Listener> listener_;
 };
 
-/// Waits for what another thread brings about; false when it does not happen.
-template <typename Condition>
-bool eventually(Condition condition) {
-  const auto end = std::chrono::steady_clock::now() + TestClient::kPatience;
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() > end) return false;
-    std::this_thread::yield();
-  }
-  return true;
-}
+using test::eventually;
 
 }  // namespace orrery::http

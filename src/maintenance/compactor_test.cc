@@ -8,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/test_wait.h"
 #include "storage/keys.h"
 #include "storage/test_store.h"
 
@@ -87,10 +88,7 @@ TEST_F(CompactorTest, ItWorksByItselfAndStops) {
   Compactor compactor(*store, {.erasures_min = 1, .quiet = 0ms});
   compactor.note_erased(seven, 10);
   compactor.start();
-  const auto deadline = std::chrono::steady_clock::now() + 20s;
-  while (compactor.compactions() == 0 && std::chrono::steady_clock::now() < deadline) {
-    std::this_thread::yield();
-  }
+  EXPECT_TRUE(test::eventually([&] { return compactor.compactions() > 0; }));
   EXPECT_EQ(compactor.compactions(), 1u);
   compactor.stop();
 }

@@ -30,6 +30,7 @@
 #include "base/clock.h"
 #include "base/diagnostics.h"
 #include "base/result.h"
+#include "base/test_wait.h"
 #include "commitlog/commit_log.h"
 #include "partition/committer.h"
 #include "partition/partition.h"
@@ -40,18 +41,8 @@
 
 namespace orrery::partition {
 
-inline constexpr std::chrono::seconds kPatience{20};
-
-/// Waits until `condition` holds; false when that takes unreasonably long.
-inline bool eventually(const std::function<bool()>& condition,
-                       std::chrono::milliseconds patience = kPatience) {
-  const auto deadline = std::chrono::steady_clock::now() + patience;
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() > deadline) return false;
-    std::this_thread::yield();
-  }
-  return true;
-}
+using test::eventually;
+using test::kPatience;
 
 /// Commits to a store as the local commit log does, but fails when it is told to.
 class FaultyCommitLog final : public commitlog::CommitLog {

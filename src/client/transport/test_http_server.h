@@ -24,21 +24,12 @@
 #include <vector>
 
 #include "base/header_name.h"
+#include "base/test_wait.h"
 
 namespace orrery::client::test {
 
-inline constexpr std::chrono::seconds kPatience{20};
-
-/// Waits for what another thread brings about; false when it does not happen.
-template <typename Condition>
-bool eventually(Condition condition) {
-  const auto end = std::chrono::steady_clock::now() + kPatience;
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() > end) return false;
-    std::this_thread::yield();
-  }
-  return true;
-}
+using orrery::test::eventually;
+using orrery::test::kPatience;
 
 /// Something that many threads wait for and one does.
 class Gate {
