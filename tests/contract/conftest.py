@@ -28,7 +28,8 @@ def endpoint(request):
     if url:
         yield wire.Endpoint(url, request.config.getoption("--key"))
         return
-    started = launcher.started()
+    # A page on a busy machine, or under a sanitizer, has the time that it needs: tests of that limit start their own.
+    started = launcher.started("--page-timeout-ms", 60_000)
     yield started.endpoint
     started.stop()
 

@@ -123,9 +123,12 @@ def hurried(server):
 ], ids=["where", "one key", "select", "count", "order", "group", "rank", "like", "contains"])
 def test_one_document_may_take_as_long_as_a_page(hurried, text):
     begun = time.monotonic()
-    response = queries.send(hurried[1], text).expect(400)
+    response = queries.send(hurried[1], text)
+    while response.status == 200 and response[CONTINUATION]:  # Where the time was over before a thread was free.
+        response = queries.send(hurried[1], text, token=response[CONTINUATION])
+    response.expect(400)
     assert f"more than {PAGE_MS} ms of processor time for one document" in response.message
-    assert time.monotonic() - begun < 20, "it would have taken minutes"
+    assert time.monotonic() - begun < 60, "it would have taken minutes"
     assert queries.rows(hurried[1], "SELECT VALUE COUNT(1) FROM c") == [2]
 
 
