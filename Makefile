@@ -4,9 +4,9 @@ SHELL := /bin/bash
 .PHONY: serve build test asan tsan sanitized check-format bench crash corruption abuse feed-torture query-torture processor-torture chaos fuzz format tidy packages npm clean
 
 JOBS ?= $(shell nproc)
-# Many tests mostly wait, for documents to expire or for a browser: two more than there are processors. The longest have
+# Some tests mostly wait, for documents to expire or for a browser: one more than there are processors. The longest have
 # a COST in CMake, and begin first.
-TEST_JOBS ?= $(shell echo $$(($(JOBS) + 2)))
+TEST_JOBS ?= $(shell echo $$(($(JOBS) + 1)))
 CMAKE_ARGS := -DCMAKE_CXX_COMPILER_LAUNCHER=ccache
 export CCACHE_SLOPPINESS := pch_defines,time_macros
 CTEST := ctest --output-on-failure --no-tests=error
