@@ -197,6 +197,7 @@ Result<> RangeChange::find_hot_prefix() {
 
 Result<> RangeChange::copy() {
   std::vector<storage::IndexRecords> indexes;
+  indexes.reserve(parents_.size());
   for (const Range& parent : parents_) indexes.push_back(parent.partition->indexes());
   indexes_ = partition::common_indexes(indexes);
   std::uint32_t shift = 0;
@@ -244,6 +245,7 @@ std::vector<storage::Head> RangeChange::heads_of_parts(
   if (parents_.size() == 2)
     return {partition::head_of_merged(outcomes[0], outcomes[1], parents_[1].epks.min)};
   std::vector<storage::Head> heads;
+  heads.reserve(parts_.size());
   for (std::size_t i = 0; i < parts_.size(); ++i) {
     heads.push_back(partition::head_of_part(outcomes[0], i));
   }

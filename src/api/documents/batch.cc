@@ -419,6 +419,7 @@ class BulkRun {
       visits_[range.id] = {&range, range.partition->head()};
     }
     std::vector<RangeVisit> all;
+    all.reserve(visits_.size());
     for (const auto& [id, visit] : visits_) all.push_back(visit);
     return answer(context_, batch_, all, false);
   }

@@ -188,6 +188,7 @@ Async<ChangeFeedAnswer> wait_for_change(Services& services, Context& context,
   while (answer.not_modified()) {
     go_on_from(request, answer.etag);
     std::vector<partition::Waiter::Target> targets;
+    targets.reserve(ranges.size());
     for (std::size_t i = 0; i < ranges.size(); ++i) {
       targets.push_back({&ranges[i]->partition->head_watch(), answer.heads[i]});
     }

@@ -148,6 +148,7 @@ Async<http::Response> feed(Services& services, Context& context) {
   response.add(headers::kItemCount.text, page.count);
   add_container_paths(response, *container);
   std::vector<std::pair<const catalog::Range*, Lsn>> heads;
+  heads.reserve(scope.ranges.size());
   for (std::size_t i = 0; i < scope.ranges.size(); ++i) {
     heads.emplace_back(scope.ranges[i], page.heads[i].second);
   }

@@ -27,6 +27,7 @@ using Clock = std::chrono::steady_clock;
 
 std::vector<std::string> texts_of(const std::vector<IndexSpec>& specs) {
   std::vector<std::string> texts;
+  texts.reserve(specs.size());
   for (const IndexSpec& spec : specs) texts.push_back(spec.text());
   return texts;
 }

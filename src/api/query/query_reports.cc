@@ -23,6 +23,7 @@ std::string single_text(const IndexSpec& spec) {
 
 std::vector<std::string> composite_texts(const IndexSpec& spec) {
   std::vector<std::string> texts;
+  texts.reserve(spec.parts.size());
   for (const IndexSpec::Part& part : spec.parts) {
     texts.push_back(part.path.text() + (part.is_descending ? " DESC" : " ASC"));
   }

@@ -99,6 +99,7 @@ std::string index_text(const std::string& index) {
 /// "the index on /a", "the indexes on /a and /b".
 std::string index_words(const std::vector<std::string>& indexes) {
   std::vector<std::string> texts;
+  texts.reserve(indexes.size());
   for (const std::string& index : indexes) texts.push_back(index_text(index));
   if (texts.empty()) return "an index";
   return fmt::format("the {} on {}", texts.size() == 1 ? "index" : "indexes", listed(texts));

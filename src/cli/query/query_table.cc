@@ -80,6 +80,7 @@ void QueryTable::add(std::string_view text) {
 
 std::vector<std::size_t> QueryTable::widths() const {
   std::vector<std::size_t> widths;
+  widths.reserve(columns_.size());
   for (const Column& column : columns_) {
     widths.push_back(std::min(columns_of(column.name), kCellColumnsMax));
   }
@@ -121,6 +122,7 @@ std::string QueryTable::take() {
     }
     append_row([&](std::size_t i) { return Shown{columns_[i].name, is_of_numbers[i]}; });
     std::vector<std::string> rules;
+    rules.reserve(widths.size());
     for (const std::size_t width : widths) rules.emplace_back(width, '-');
     append_row([&](std::size_t i) { return Shown{rules[i], false}; });
   }

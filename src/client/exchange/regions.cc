@@ -101,6 +101,7 @@ std::vector<Regions::Known*> Regions::in_order(const std::vector<Region>& region
     return std::ranges::find_if(preferred_, same) - preferred_.begin();
   };
   std::vector<std::pair<std::ptrdiff_t, std::size_t>> order;  // Rank, and place in the list.
+  order.reserve(regions.size());
   for (std::size_t i = 0; i < regions.size(); ++i) order.emplace_back(rank(regions[i]), i);
   std::ranges::sort(order);
   std::vector<Known*> result;
@@ -166,6 +167,7 @@ bool Regions::is_write_region(const Known& known) const {
 std::vector<EndpointPtr> Regions::all() const {
   const std::lock_guard lock(mutex_);
   std::vector<EndpointPtr> result;
+  result.reserve(endpoints_.size());
   for (const auto& each : endpoints_) result.push_back(each->endpoint);
   return result;
 }

@@ -25,6 +25,7 @@ std::vector<std::string> paths_of(const json::Value& partition_key) {
 /// hierarchical.
 json::Value partition_key_of(const std::vector<std::string>& paths) {
   std::vector<json::Value> list;
+  list.reserve(paths.size());
   for (const std::string& path : paths) list.push_back(json::Value::string(path));
   json::Value key = json::Value::object();
   key.set_member("paths", json::Value::array(std::move(list)));

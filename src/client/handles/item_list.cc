@@ -196,6 +196,7 @@ PartitionKeyRange ItemListPosition::begin_in(const RoutingMap& map) {
   const auto ranges = map.overlapping(first.range);
   if (ranges.empty()) refuse_argument("The container has no such range of keys.");
   std::vector<RangePosition> parts;
+  parts.reserve(ranges.size());
   for (const PartitionKeyRange& range : ranges) {
     parts.push_back(
         {{std::max(first.range.min, range.range.min), std::min(first.range.max, range.range.max)},

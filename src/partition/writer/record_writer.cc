@@ -152,7 +152,7 @@ void RecordWriter::erase_stale_expiry(const storage::ExpiryEntry& entry) {
 void RecordWriter::erase_all_expiry() { add(Operation::Kind::EraseAllExpiry); }
 
 void RecordWriter::put_terms(DocumentNumber number, LogPosition position, TermList terms) {
-  // An index entry names a version that is there.
+  // An index entry names a version that is there, not one to come.
   ORRERY_ASSERT(position.lsn <= head_.lsn);
   Operation& operation = add(Operation::Kind::PutTerms);
   operation.entry.position = position;

@@ -262,7 +262,8 @@ Async<LeaseGroupKey> find_group(AsyncLeaseStore& store, FeedReader& reader, std:
   LeaseGroupKey group;
   ORRERY_CO_TRY(group.identity, co_await reader.identity());
   const auto& identity = group.identity;
-  group.feed_host = feed_host.empty() ? identity.feed_host : std::move(feed_host);
+  group.feed_host = std::move(feed_host);
+  if (group.feed_host.empty()) group.feed_host = identity.feed_host;
   const auto by_rid =
       LeaseIds::make(prefix, group.feed_host, identity.database_rid, identity.container_rid);
   const auto by_name =

@@ -208,6 +208,8 @@ class Evaluation {
   const Value& of_udf(const Call& call, Value& scratch) {
     std::vector<Value> values;
     std::vector<const Value*> arguments;
+    values.reserve(call.arguments.size());
+    arguments.reserve(call.arguments.size());
     for (const ExpressionPtr& argument : call.arguments) values.push_back(taken(*argument));
     for (const Value& value : values) arguments.push_back(&value);
     auto result = frame_.user_functions->call(call.name, arguments);

@@ -31,7 +31,7 @@ class GroupedRows {
   };
   /// In the order of their keys.
   std::vector<GroupRow> rows();
-  /// The page ends with the row that has this key, for now.
+  /// Moves the end of the page to the row that has this key.
   void end_with(std::string key);
 
   Page& page_;

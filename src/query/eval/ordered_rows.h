@@ -46,7 +46,7 @@ class OrderedRows {
   bool take_distinct_row(WaitingRow row);
   /// An earlier page has ended at or after this row.
   bool is_before_resumption(const WaitingRow& row) const;
-  /// The page ends with this row, for now.
+  /// Moves the end of the page to this row.
   void end_with(const WaitingRow& row);
   void keep_partials_after(const WaitingRow& row);
   /// Rows with this beginning that were shown before this one, and have shorter keys.

@@ -21,7 +21,7 @@
 
 namespace orrery::query {
 
-/// What earlier pages have shown.
+/// The beginning of a page: the rows that earlier pages have shown.
 struct Resumption {
   /// A document of which earlier pages have shown so many rows, but not all.
   struct Partial {

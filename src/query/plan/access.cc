@@ -262,6 +262,7 @@ class Analysis {
     if (place && all_constant) return of_list(*place, in, wanted != in.is_negated);
     if (wanted == in.is_negated) return nothing(expression);
     std::vector<AccessBound> branches;
+    branches.reserve(in.list.size());
     for (const ExpressionPtr& element : in.list) {
       branches.push_back(of_comparison(*in.operand, BinaryOperator::Equal, *element, true));
     }

@@ -89,6 +89,7 @@ bool composes_aggregates(const Selection& selection) {
 /// Whether no two groups can look the same: what they are groups of is all shown.
 bool shows_all_keys(const Query& query) {
   std::vector<std::string> shown;
+  shown.reserve(query.selection.items.size());
   for (const Selection::Item& item : query.selection.items) {
     shown.push_back(print(*item.expression));
   }

@@ -107,7 +107,8 @@ void add_alternatives(Boxes& boxes, Boxes more) {
   if (is_everything(boxes)) return;
   for (Box& box : more) {
     if (is_everything(box)) {
-      boxes.assign(1, std::move(box));
+      boxes.clear();
+      boxes.push_back(std::move(box));
       return;
     }
     const auto level = only_level(box);

@@ -369,6 +369,7 @@ Result<std::vector<std::string>> make_score_queries(const Query& query, std::str
                                                     const Parameters& parameters) {
   ORRERY_TRY(const Ranking ranking, RankReader(query, text, parameters).read());
   std::vector<std::string> queries;
+  queries.reserve(ranking.components.size());
   for (const Component& component : ranking.components) {
     queries.push_back(scores_query(query, ranking, component));
   }

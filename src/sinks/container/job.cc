@@ -173,6 +173,7 @@ class CopyJob::Observer final : public processor::ChangeFeedObserver {
     if (changes.empty()) return WriteOutcome::Done;
     if (job_.target_.keys.has_id()) {
       std::vector<const SourceChange*> all;
+      all.reserve(changes.size());
       for (const SourceChange& change : changes) all.push_back(&change);
       return guarded([&] { return writer_->write_compared(std::move(all), stop); });
     }

@@ -372,6 +372,7 @@ void LeaseWriter::retry_later(CompareRound& round, const SourceChange* change,
 
 void LeaseWriter::create(CompareRound& round, const std::stop_token& stop) const {
   std::vector<client::ItemOperation> creates;
+  creates.reserve(round.changes.size());
   for (const SourceChange* change : round.changes) {
     creates.push_back(
         client::ItemOperation::create(change->text).with_partition_key(client_key(change->key)));
@@ -392,6 +393,7 @@ void LeaseWriter::create(CompareRound& round, const std::stop_token& stop) const
 void LeaseWriter::compare(CompareRound& round, const std::stop_token& stop) const {
   if (round.taken.empty()) return;
   std::vector<client::ItemOperation> reads;
+  reads.reserve(round.taken.size());
   for (const SourceChange* change : round.taken) {
     reads.push_back(
         client::ItemOperation::read(change->id).with_partition_key(client_key(change->key)));
