@@ -54,7 +54,8 @@ bool WorkBudget::look() {
   return spent - first_thread_time_ < limits_.total_time_max || stop_with(Stop::TotalTime);
 }
 
-/// A thread that others keep from a processor is not to blame: its own time counts, up to a point.
+/// Asks for the thread's CPU time, a system call, only once the wall clock says that it can be
+/// over.
 bool WorkBudget::is_item_too_long(TimePoint now) {
   if (limits_.item_time_max == Duration::max()) return false;
   if (item_thread_time_ == kUnknown) {
@@ -62,10 +63,7 @@ bool WorkBudget::is_item_too_long(TimePoint now) {
     return false;
   }
   const Duration time_max = times(limits_.item_time_max, item_shares_);
-  const Duration lasted = now - item_begun_;
-  if (lasted < time_max) return false;
-  return lasted >= times(time_max, WorkLimits::kStretch) ||
-         clock_.thread_time() - item_thread_time_ >= time_max;
+  return now - item_begun_ >= time_max && clock_.thread_time() - item_thread_time_ >= time_max;
 }
 
 void WorkBudget::set_deadline(TimePoint deadline) {

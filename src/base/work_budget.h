@@ -32,13 +32,11 @@ struct WorkLimits {
 
   /// Between two items the work ends then: see WorkBudget::is_over.
   TimePoint deadline = TimePoint::max();
-  /// Processor time of one item, which cannot be divided. It may also last kStretch times as long,
-  /// however little of a processor it has had.
+  /// Processor time of one item, which cannot be divided. The wall clock does not count: a thread
+  /// that the machine keeps from running is no fault of the item.
   Duration item_time_max = Duration::max();
   /// Processor time of all items.
   Duration total_time_max = Duration::max();
-
-  static constexpr int kStretch = 5;
 };
 
 /// Deadlines and cancellation of a computation, which spends a step now and then: about one for

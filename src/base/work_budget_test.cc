@@ -66,13 +66,15 @@ TEST(WorkBudgetTest, OneItemMayTakeItsTimeOfAProcessor) {
   EXPECT_NE(interruption(budget).message().find("1000 ms"), std::string::npos);
 }
 
-TEST(WorkBudgetTest, AnItemThatWaitsForAProcessorIsGivenMoreTimeButNotForEver) {
+TEST(WorkBudgetTest, AnItemThatWaitsForAProcessorIsNotToBlame) {
   ManualWorkClock clock;
   WorkBudget budget({.item_time_max = 1s}, nullptr, clock);
   settle(budget);
-  clock.wait(4s);
+  clock.wait(1h);
+  EXPECT_TRUE(budget.look()) << "a paused machine is no reason to refuse a query";
+  clock.work(999ms);
   EXPECT_TRUE(budget.look());
-  clock.wait(1s);
+  clock.work(1ms);
   EXPECT_FALSE(budget.look());
   EXPECT_EQ(budget.stop(), Stop::ItemTime);
 }
