@@ -25,7 +25,7 @@
 #include "base/diagnostics.h"
 #include "storage/durable_file.h"
 #include "storage/handle.h"
-#include "storage/watermark_keeper.h"
+#include "storage/recovery/watermark_keeper.h"
 
 namespace orrery::storage {
 namespace {

@@ -14,11 +14,11 @@
 #include <gtest/gtest.h>
 
 #include "storage/records.h"
-#include "storage/rocks_log.h"
+#include "storage/recovery/rocks_log.h"
+#include "storage/recovery/wal_scan.h"
+#include "storage/recovery/watermark.h"
 #include "storage/store.h"
 #include "storage/test_store.h"
-#include "storage/wal_scan.h"
-#include "storage/watermark.h"
 
 namespace orrery::storage {
 namespace {

@@ -32,10 +32,10 @@
 #include "base/diagnostics.h"
 #include "storage/handle.h"
 #include "storage/open_files.h"
-#include "storage/rocks_log.h"
+#include "storage/recovery/rocks_log.h"
+#include "storage/recovery/wal_scan.h"
+#include "storage/recovery/watermark_keeper.h"
 #include "storage/store.h"
-#include "storage/wal_scan.h"
-#include "storage/watermark_keeper.h"
 
 namespace orrery::storage {
 

@@ -1,4 +1,4 @@
-#include "storage/rocks_log.h"
+#include "storage/recovery/rocks_log.h"
 
 #include <fcntl.h>
 #include <unistd.h>

@@ -6,8 +6,8 @@
 #include <string_view>
 
 #include "base/assert.h"
-#include "storage/rocks_log.h"
-#include "storage/wal_scan.h"
+#include "storage/recovery/rocks_log.h"
+#include "storage/recovery/wal_scan.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace orrery::storage;

@@ -1,4 +1,4 @@
-#include "storage/wal_scan.h"
+#include "storage/recovery/wal_scan.h"
 
 #include <string>
 #include <string_view>
@@ -8,7 +8,7 @@
 #include <rocksdb/write_batch.h>
 
 #include "storage/records.h"
-#include "storage/rocks_log.h"
+#include "storage/recovery/rocks_log.h"
 #include "storage/test_store.h"
 
 namespace orrery::storage {

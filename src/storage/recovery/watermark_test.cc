@@ -1,4 +1,4 @@
-#include "storage/watermark.h"
+#include "storage/recovery/watermark.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -9,9 +9,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "storage/rocks_log.h"
+#include "storage/recovery/rocks_log.h"
+#include "storage/recovery/watermark_keeper.h"
 #include "storage/test_store.h"
-#include "storage/watermark_keeper.h"
 
 namespace orrery::storage {
 namespace {

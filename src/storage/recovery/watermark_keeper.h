@@ -11,7 +11,7 @@
 #include <thread>
 
 #include "base/result.h"
-#include "storage/watermark.h"
+#include "storage/recovery/watermark.h"
 
 namespace orrery::storage {
 

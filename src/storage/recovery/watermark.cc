@@ -1,4 +1,4 @@
-#include "storage/watermark.h"
+#include "storage/recovery/watermark.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -13,7 +13,7 @@
 #include "base/fnv1a.h"
 #include "storage/durable_file.h"
 #include "storage/keys.h"
-#include "storage/rocks_log.h"
+#include "storage/recovery/rocks_log.h"
 
 namespace orrery::storage {
 namespace {

@@ -1,4 +1,4 @@
-#include "storage/watermark_keeper.h"
+#include "storage/recovery/watermark_keeper.h"
 
 #include "base/diagnostics.h"
 

@@ -1,4 +1,4 @@
-#include "storage/wal_scan.h"
+#include "storage/recovery/wal_scan.h"
 
 #include <algorithm>
 #include <charconv>
@@ -9,7 +9,7 @@
 
 #include "storage/keys.h"
 #include "storage/records.h"
-#include "storage/rocks_log.h"
+#include "storage/recovery/rocks_log.h"
 
 namespace orrery::storage {
 namespace {

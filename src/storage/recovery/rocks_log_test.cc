@@ -1,4 +1,4 @@
-#include "storage/rocks_log.h"
+#include "storage/recovery/rocks_log.h"
 
 #include <string>
 #include <vector>
@@ -7,8 +7,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "storage/recovery/wal_scan.h"
 #include "storage/test_store.h"
-#include "storage/wal_scan.h"
 
 namespace orrery::storage {
 namespace {
