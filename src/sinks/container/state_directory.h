@@ -4,8 +4,8 @@
 #include <filesystem>
 #include <memory>
 
+#include "base/file_descriptor.h"
 #include "orrery/processor.h"
-#include "sinks/file_descriptor.h"
 
 namespace orrery::sinks {
 

@@ -5,9 +5,9 @@
 #include <mutex>
 #include <string>
 
+#include "base/file_descriptor.h"
 #include "base/result.h"
 #include "orrery/processor.h"
-#include "sinks/file_descriptor.h"
 
 namespace orrery::sinks {
 

@@ -23,9 +23,9 @@
 #include <string>
 #include <string_view>
 
+#include "base/file_descriptor.h"
 #include "base/result.h"
 #include "orrery/processor.h"
-#include "sinks/file_descriptor.h"
 #include "sinks/sink.h"
 
 namespace orrery::sinks {

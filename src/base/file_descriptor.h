@@ -5,7 +5,7 @@
 
 #include <utility>
 
-namespace orrery::sinks {
+namespace orrery {
 
 /// Closed when its owner is destroyed.
 class FileDescriptor {
@@ -32,4 +32,4 @@ class FileDescriptor {
   int number_ = -1;
 };
 
-}  // namespace orrery::sinks
+}  // namespace orrery
