@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
@@ -23,18 +24,13 @@
 
 #include "base/assert.h"
 #include "base/diagnostics.h"
-#include "storage/durable_file.h"
+#include "storage/backup.h"
+#include "storage/format_file.h"
 #include "storage/handle.h"
 #include "storage/recovery/watermark_keeper.h"
 
 namespace orrery::storage {
 namespace {
-
-/// Written beside the store when it is made. A store of another number is refused, never misread.
-constexpr std::string_view kFormatFile = "format";
-constexpr std::string_view kFormatLine = "orrery store format 1";
-/// From the second life on: heads may have gaps.
-constexpr std::string_view kFormatLineWithGaps = "orrery store format 2";
 
 /// How long a read waits for a store that is being reopened after a disk error.
 constexpr std::chrono::seconds kReopenWaitMax{10};
@@ -44,33 +40,6 @@ constexpr std::size_t kProbeBytes = 4 << 20;
 constexpr std::uint64_t kFlushWorthwhileBytes = 2 << 20;
 /// So many tables at level 0 tell that compactions are behind; RocksDB slows writes down at 20.
 constexpr std::uint64_t kLevel0TablesMany = 12;
-
-Result<> check_format(const std::filesystem::path& directory) {
-  const auto path = directory / kFormatFile;
-  std::error_code ignored;
-  if (!std::filesystem::exists(path, ignored)) {
-    if (std::filesystem::exists(directory / "store", ignored)) {
-      return Error(ErrorCode::Unavailable,
-                   fmt::format("{} has a store but no '{}' file: it was not made by Orrery, or a "
-                               "copy of it is incomplete. Point --data-dir at an empty directory "
-                               "or restore the file from a backup",
-                               directory.string(), kFormatFile));
-    }
-    return write_durably(path, std::string(kFormatLine) + "\n");
-  }
-  std::ifstream in(path);
-  std::string line;
-  std::getline(in, line);
-  if (line != kFormatLine && line != kFormatLineWithGaps) {
-    return Error(
-        ErrorCode::Unavailable,
-        fmt::format(
-            "{} holds '{}', but this version reads only '{}' and '{}'. Start the version of "
-            "Orrery that made it, or point --data-dir elsewhere",
-            path.string(), line, kFormatLine, kFormatLineWithGaps));
-  }
-  return {};
-}
 
 /// Whether the disk takes writes: a file of some size, written and synced. Blocks.
 Result<> probe_disk(const std::filesystem::path& directory) {
@@ -229,6 +198,11 @@ Result<> Store::commit(std::span<const Batch* const> batches, Durability durabil
 Result<> Store::recover() {
   if (!failed_) return {};
   ORRERY_TRY(probe_disk(options_.directory));
+  {
+    // It reads from what is to be closed.
+    std::lock_guard lock(backup_mutex_);
+    if (backup_ != nullptr) backup_->request();
+  }
   std::shared_ptr<Handle> closing;
   {
     std::unique_lock lock(gate_);
@@ -364,13 +338,36 @@ std::vector<std::string> Store::growing_files() const {
   return names;
 }
 
-Result<> Store::require_gaps() {
-  return write_durably(options_.directory / kFormatFile, std::string(kFormatLineWithGaps) + "\n");
-}
+Result<> Store::require_gaps() { return write_format(options_.directory, kFormatLineWithGaps); }
 
 void Store::write_watermark() {
   if (const auto written = watermark_->write(); !written) {
     diagnostics::warning("{}", written.error().message());
+  }
+}
+
+void Store::verify_tables(
+    const std::function<bool()>& go_on,
+    const std::function<void(const std::string& table, const std::string& why)>& tell) const {
+  const auto handle = wait_for_handle();
+  if (!handle) return;
+  rocksdb::ReadOptions reading;
+  reading.readahead_size = 2 << 20;
+  const auto live_tables = [&] {
+    std::vector<rocksdb::LiveFileMetaData> tables;
+    handle->db->GetLiveFilesMetaData(&tables);
+    return tables;
+  };
+  for (const auto& table : live_tables()) {
+    if (!go_on()) return;
+    const auto status = rocksdb::VerifySstFileChecksum(rocksdb::Options(), rocksdb::EnvOptions(),
+                                                       reading, table.db_path + table.name);
+    if (status.ok()) continue;
+    // A compaction may have replaced it meanwhile.
+    const auto now = live_tables();
+    const bool is_live = std::ranges::any_of(
+        now, [&](const auto& each) { return each.file_number == table.file_number; });
+    if (is_live) tell("store" + table.name, status.ToString());
   }
 }
 

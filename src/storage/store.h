@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -55,6 +56,9 @@ struct StoreStats {
   std::uint64_t write_stalls = 0;  ///< how often RocksDB has begun to slow writes down
 };
 
+struct Backup;
+struct BackupOptions;
+class BackupStop;
 class Snapshot;
 class WatermarkKeeper;
 struct SyncedMark;
@@ -69,6 +73,9 @@ class Store {
   /// For reading only, with nothing changed on the disk: what there would be if a loss were
   /// accepted. Blocks.
   static Result<std::unique_ptr<Store>> open_remains(StoreOptions options);
+  /// The same to see whether the store is sound: tells `loss` what is missing, if anything. Errors
+  /// as open().
+  static Result<std::unique_ptr<Store>> open_to_check(StoreOptions options, Loss& loss);
   ~Store();
 
   /// Applies all batches as one atomic write, durable as configured. Blocks. Only one thread at a
@@ -117,6 +124,13 @@ class Store {
 
   StoreStats stats() const;
 
+  /// Reads all tables from the disk, not from a cache, and compares the checksums of their blocks.
+  /// `go_on` is asked before each; false: enough. Calls `tell` with the name of each table that is
+  /// damaged or missing, and why. Blocks, for long.
+  void verify_tables(
+      const std::function<bool()>& go_on,
+      const std::function<void(const std::string& table, const std::string& why)>& tell) const;
+
   /// Files in the data directory that change as long as something is written, by their names in it.
   std::vector<std::string> growing_files() const;
 
@@ -126,6 +140,7 @@ class Store {
 
  private:
   friend class Snapshot;
+  friend Result<Backup> take_backup(Store& store, const BackupOptions& options, BackupStop& stop);
   struct Handle;  // An open RocksDB. Readers share it; the last one closes it.
 
   struct Attempt;  // To open it.
@@ -156,7 +171,9 @@ class Store {
   std::shared_ptr<void> cache_;  // rocksdb::Cache, kept across reopening.
   mutable std::shared_mutex gate_;
   std::shared_ptr<Handle> handle_;  // Guarded by gate_; null while the store is reopened.
-  bool failed_ = false;             // Only the committing thread touches these.
+  std::mutex backup_mutex_;
+  BackupStop* backup_ = nullptr;  // That is being taken; guarded by backup_mutex_.
+  bool failed_ = false;           // Only the committing thread touches these.
   bool has_told_loss_ = false;
   // Shared with RocksDB's listener, which may outlive a handle.
   std::shared_ptr<std::atomic<std::uint64_t>> write_stalls_ =

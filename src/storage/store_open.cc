@@ -30,6 +30,7 @@
 #include <rocksdb/write_batch.h>
 
 #include "base/diagnostics.h"
+#include "storage/format_file.h"
 #include "storage/handle.h"
 #include "storage/open_files.h"
 #include "storage/recovery/rocks_log.h"
@@ -496,6 +497,25 @@ Result<std::unique_ptr<Store>> Store::open_remains(StoreOptions options) {
   auto store = make(std::move(options));
   auto opened = store->attempt(Access::ReadOnly, Replay::UpToDamage);
   if (!opened.handle) return opening_error(store->rocks_directory(), opened.status);
+  store->handle_ = std::move(opened.handle);
+  return store;
+}
+
+Result<std::unique_ptr<Store>> Store::open_to_check(StoreOptions options, Loss& loss) {
+  ORRERY_TRY(check_readable(options.directory));
+  auto store = make(std::move(options));
+  if (const auto mark = store->watermark_->mark()) ORRERY_TRY(store->check_present(*mark));
+  auto opened = store->attempt(Access::ReadOnly, Replay::Whole);
+  if (!opened.handle || has_unread(*opened.guard, store->rocks_directory())) {
+    if (!opened.handle && (!opened.status.IsCorruption() || !opened.guard->has_begun())) {
+      return opening_error(store->rocks_directory(), opened.status);
+    }
+    opened.handle.reset();
+    ORRERY_TRY(store->examine(opened, loss));
+    opened = store->attempt(Access::ReadOnly, Replay::UpToDamage);
+    if (!opened.handle) return opening_error(store->rocks_directory(), opened.status);
+  }
+  if (loss.is_empty()) loss = store->missing_at_the_end(*opened.handle);
   store->handle_ = std::move(opened.handle);
   return store;
 }

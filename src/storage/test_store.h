@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <initializer_list>
 #include <memory>
+#include <random>
 #include <span>
 #include <string>
 #include <string_view>
@@ -104,6 +105,14 @@ class FullDisk {
  private:
   rlimit before_{};
 };
+
+/// Bytes that do not compress, others with every call.
+inline std::string noise(std::size_t size) {
+  static std::mt19937_64 generator;
+  std::string bytes(size, '\0');
+  for (char& byte : bytes) byte = static_cast<char>(generator());
+  return bytes;
+}
 
 using KeysAndValues = std::vector<std::pair<std::string, std::string>>;
 
