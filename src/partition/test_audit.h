@@ -15,6 +15,7 @@
 #include <gtest/gtest.h>
 
 #include "index/terms.h"
+#include "partition/check/partition_check.h"
 #include "partition/test_environment.h"
 #include "protocol/container/index_path.h"
 #include "protocol/ids.h"
@@ -306,6 +307,19 @@ inline Audited audit(const storage::Store& store, PartitionNumber partition) {
   audit_history(*snapshot, partition, log, audited);
   audit_expiry(*snapshot, partition, log, audited);
   audit_indexes(*snapshot, partition, log, audited);
+
+  // The check that operators run must agree with what tests find.
+  Findings findings;
+  CheckPace pace({}, /*rests=*/false);
+  const CheckedPartition checked{.number = partition,
+                                 .name = "tested",
+                                 .range = RangeId{kRangeIdMax},
+                                 .epks = {},
+                                 .rules = rules_with_unique_keys()};
+  EXPECT_TRUE(PartitionCheck(*snapshot, checked, findings, pace).run());
+  for (const Finding& finding : findings.kept()) {
+    ADD_FAILURE() << finding.where << ": " << finding.what;
+  }
   return audited;
 }
 
