@@ -1,7 +1,7 @@
 # Orrery's front door. Each target installs what it needs, then builds, then does what it is called.
 SHELL := /bin/bash
 .DEFAULT_GOAL := build
-.PHONY: serve build test asan tsan sanitized check-format bench crash corruption abuse feed-torture query-torture processor-torture chaos fuzz format tidy packages npm clean
+.PHONY: serve build test asan tsan sanitized check-format bench crash backups bit-flips corruption abuse feed-torture query-torture processor-torture chaos fuzz format tidy packages npm clean
 
 JOBS ?= $(shell nproc)
 # Some tests mostly wait, for documents to expire or for a browser: one more than there are processors. The longest have
@@ -68,6 +68,14 @@ crash: build
 	cmake --build build --target orrery_fault_shim
 	/usr/bin/python3 tests/fault/crash_test.py --binary build/orrery --kills $(KILLS) $(if $(SEED),--seed $(SEED))
 	/usr/bin/python3 tests/fault/crash_test.py --binary build/orrery --kills $(KILLS) $(if $(SEED),--seed $(SEED)) --power-loss
+
+# make backups KILLS=200 SEED=42: kill the server while it takes back-ups, and the command that restores them.
+backups: build
+	ORRERY_BINARY=build/orrery /usr/bin/python3 tests/fault/backup_test.py --kills $(KILLS) $(if $(SEED),--seed $(SEED))
+
+# make bit-flips FLIPS=1000 SEED=42: flip bits in the tables of a store, one at a time, and have orrery check find them.
+bit-flips: build
+	ORRERY_BINARY=build/orrery /usr/bin/python3 tests/fault/check_test.py --flips $(or $(FLIPS),1000) $(if $(SEED),--seed $(SEED))
 
 # make corruption ROUNDS=300 SEED=42: damage the files of a store, one place at a time, and start the server on it.
 ROUNDS ?= 300

@@ -22,12 +22,13 @@ import feed
 import foundation
 import processor
 import query
+import upkeep
 from benchmark import ROOT, say
 
-ROWS = foundation.ROWS | feed.ROWS | processor.ROWS | query.ROWS
+ROWS = foundation.ROWS | feed.ROWS | processor.ROWS | query.ROWS | upkeep.ROWS
 
 
-class Bench(foundation.FoundationRows, feed.FeedRows, processor.ProcessorRows, query.QueryRows):
+class Bench(foundation.FoundationRows, feed.FeedRows, processor.ProcessorRows, query.QueryRows, upkeep.UpkeepRows):
     """All rows over one set of servers and data."""
 
 

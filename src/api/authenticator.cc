@@ -59,8 +59,8 @@ UnknownRoute unknown_route(std::string_view target, bool decoded) {
 
 }  // namespace
 
-Result<Access> Authenticator::authenticate(const http::Request& request,
-                                           const ResourcePath* path) const {
+Result<Principal> Authenticator::authenticate(const http::Request& request,
+                                              const ResourcePath* path) const {
   const auto header = request.header(headers::kAuthorization);
   if (header.empty()) {
     return Error(ErrorCode::Unauthorized,
@@ -117,18 +117,14 @@ Result<Access> Authenticator::authenticate(const http::Request& request,
 
   for (const Candidate& candidate : candidates) {
     const SignedContent content{request.method, candidate.type, candidate.link, x_date, date};
-    const auto signs = [&](const MasterKey& key) {
-      return key.verify(content, authorization.signature);
-    };
-    std::optional<Access> access;
-    if (std::ranges::any_of(keys_.read_write, signs)) {
-      access = Access::ReadWrite;
-    } else if (std::ranges::any_of(keys_.read_only, signs)) {
-      access = Access::ReadOnly;
-    }
-    if (access) {
+    const Keyring::Keys& keys = keys_.in_force();
+    const auto signer = std::ranges::find_if(keys, [&](const AccountKey& each) {
+      return each.key.verify(content, authorization.signature);
+    });
+    if (signer != keys.end()) {
       ORRERY_TRY(check_date(x_date.empty() ? date : x_date));
-      return *access;
+      note_use(*signer);
+      return Principal{signer->access, signer->id};
     }
   }
   const bool by_rid = path != nullptr && path->rid_link.has_value();
@@ -149,6 +145,14 @@ Result<Access> Authenticator::authenticate(const http::Request& request,
                   "the expected payload is built as per the protocol, and check the key "
                   "being used. Server used the following payload to sign: '{}'",
                   escaped));
+}
+
+void Authenticator::note_use(const AccountKey& key) const {
+  const UnixSeconds now = clock_.unix_seconds();
+  // Written once a second at most: all event loops read what is beside it.
+  if (key.last_used->load(std::memory_order_relaxed) != now) {
+    key.last_used->store(now, std::memory_order_relaxed);
+  }
 }
 
 Result<> Authenticator::check_date(std::string_view date) const {
@@ -176,8 +180,12 @@ bool Authenticator::bears_key(const http::Request& request) const {
   auto header = request.header(headers::kAuthorization);
   if (!header.starts_with(kBearer)) return false;
   header.remove_prefix(kBearer.size());
-  return std::ranges::any_of(
-      keys_.texts, [&](const std::string& key) { return equal_in_constant_time(key, header); });
+  const Keyring::Keys& keys = keys_.in_force();
+  const auto borne = std::ranges::find_if(
+      keys, [&](const AccountKey& each) { return equal_in_constant_time(each.text, header); });
+  if (borne == keys.end()) return false;
+  note_use(*borne);
+  return true;
 }
 
 }  // namespace orrery::api

@@ -26,12 +26,11 @@ MasterKey key(const std::string& text) { return MasterKey::parse(text).value(); 
 
 class AuthenticatorTest : public testing::Test {
  protected:
-  AccountKeys keys() {
-    AccountKeys made;
-    made.read_write.push_back(key(kPrimary));
-    made.read_write.push_back(key(kSecondary));
-    made.read_only.push_back(key(kReadOnly));
-    made.texts = {kPrimary, kSecondary, kReadOnly};
+  static Keyring::Keys keys() {
+    Keyring::Keys made;
+    made.push_back({"primary", Access::ReadWrite, kPrimary, key(kPrimary)});
+    made.push_back({"secondary", Access::ReadWrite, kSecondary, key(kSecondary)});
+    made.push_back({"primary-readonly", Access::ReadOnly, kReadOnly, key(kReadOnly)});
     return made;
   }
 
@@ -49,10 +48,10 @@ class AuthenticatorTest : public testing::Test {
   /// "read-write", "read-only", "401" or "403".
   std::string outcome(TestRequest& request, const Authenticator& by) {
     const auto path = parse_resource_path(request.request().target);
-    const auto access = by.authenticate(request.request(), path ? &*path : nullptr);
-    if (access) return *access == Access::ReadWrite ? "read-write" : "read-only";
-    message = access.error().message();
-    switch (access.error().code()) {
+    const auto principal = by.authenticate(request.request(), path ? &*path : nullptr);
+    if (principal) return principal->access == Access::ReadWrite ? "read-write" : "read-only";
+    message = principal.error().message();
+    switch (principal.error().code()) {
       case ErrorCode::Unauthorized:
         return "401";
       case ErrorCode::Forbidden:
@@ -65,7 +64,8 @@ class AuthenticatorTest : public testing::Test {
   std::string outcome(TestRequest&& request) { return outcome(request, authenticator); }
 
   ManualClock clock{1'743'508'800};
-  Authenticator authenticator{keys(), clock, /*check_dates=*/true};
+  Keyring keyring{keys()};
+  Authenticator authenticator{keyring, clock, /*check_dates=*/true};
   std::string message;
 };
 
@@ -152,7 +152,7 @@ TEST_F(AuthenticatorTest, ASignatureIsGoodForAQuarterOfAnHourAndClocksMayDifferB
   clock.advance(-1s);
   EXPECT_EQ(outcome(request), "403");
 
-  const Authenticator lenient(keys(), clock, /*check_dates=*/false);
+  const Authenticator lenient(keyring, clock, /*check_dates=*/false);
   EXPECT_EQ(outcome(request, lenient), "read-write");
 }
 
@@ -164,7 +164,7 @@ TEST_F(AuthenticatorTest, AWrongSignatureIsAStrangersAlsoWhenItsDateIsOld) {
 
 TEST_F(AuthenticatorTest, ADateThatIsNoneIsRefusedThoughItIsSigned) {
   for (const bool check_dates : {true, false}) {
-    const Authenticator by(keys(), clock, check_dates);
+    const Authenticator by(keyring, clock, check_dates);
     const auto signature = key(kPrimary).sign({"GET", "dbs", "", "yesterday", {}});
     TestRequest request("GET", "/dbs");
     request.header(headers::kXDate, "yesterday")
@@ -199,6 +199,37 @@ TEST_F(AuthenticatorTest, AKeyItselfCanBeBorneForMetrics) {
   EXPECT_FALSE(bears("Bearer " + kPrimary.substr(1)));
   TestRequest nothing("GET", "/_metrics");
   EXPECT_FALSE(authenticator.bears_key(nothing.request()));
+}
+
+TEST_F(AuthenticatorTest, KeysCanBeExchanged) {
+  const auto with = [&](const std::string& text) {
+    return outcome(signed_request("GET", "/dbs/d/colls/c", "colls", "dbs/d/colls/c", text));
+  };
+  auto others = keys();
+  others.erase(others.begin() + 1);
+  others.push_back({"secondary", Access::ReadWrite, kForeign, key(kForeign)});
+  keyring.replace(std::move(others));
+  EXPECT_EQ(with(kPrimary), "read-write");
+  EXPECT_EQ(with(kSecondary), "401");
+  EXPECT_EQ(with(kForeign), "read-write");
+  EXPECT_EQ(with(kReadOnly), "read-only");
+}
+
+TEST_F(AuthenticatorTest, TheUseOfAKeyIsNoted) {
+  const auto used = [&](std::size_t place) { return keyring.in_force()[place].last_used->load(); };
+  EXPECT_EQ(used(0), 0);
+  outcome(signed_request("GET", "/", "", ""));
+  EXPECT_EQ(used(0), clock.unix_seconds());
+  EXPECT_EQ(used(1), 0);
+}
+
+TEST_F(AuthenticatorTest, AdministrationIsSignedWithItsPath) {
+  EXPECT_EQ(
+      outcome(signed_request("POST", "/_orrery/keys/reload", "orrery", "_orrery/keys/reload")),
+      "read-write");
+  EXPECT_EQ(outcome(signed_request("POST", "/_orrery/keys/reload", "orrery", "_orrery/keys")),
+            "401");
+  EXPECT_EQ(outcome(signed_request("POST", "/_orrery/keys/reload", "", "")), "401");
 }
 
 }  // namespace

@@ -2,6 +2,8 @@
 // steps of every request; which key or token signed it is the authenticator's business.
 #pragma once
 
+#include <cstdint>
+
 #include "base/result.h"
 
 namespace orrery::api {
@@ -14,6 +16,7 @@ enum class Access { ReadWrite, ReadOnly };
 /// The authenticated caller.
 struct Principal {
   Access access = Access::ReadOnly;
+  std::uint64_t key = 0;  ///< the id of the account key: see Keyring::holds()
 };
 
 /// The access that a request needs. Queries and query plans are reads.

@@ -5,20 +5,26 @@
 
 #include <fmt/format.h>
 
+#include "api/admin/administration.h"
 #include "api/admin/explorer.h"
 #include "api/reply.h"
 #include "api/router.h"
 #include "base/async.h"
 #include "base/diagnostics.h"
+#include "protocol/auth/well_known_key.h"
 #include "protocol/wire/headers.h"
 #include "protocol/wire/wire_error.h"
 
 namespace orrery::api {
 namespace {
 
-/// Values of http::Request::admission: the rights of the key that signed.
-constexpr std::uint8_t kReadWriteKey = 1;
-constexpr std::uint8_t kReadOnlyKey = 2;
+/// A principal as http::Request::admission has it: never 0.
+std::uint64_t admission_of(const Principal& principal) {
+  return principal.key << 1 | (principal.access == Access::ReadWrite ? 1 : 0);
+}
+Principal principal_of(std::uint64_t admission) {
+  return {(admission & 1) != 0 ? Access::ReadWrite : Access::ReadOnly, admission >> 1};
+}
 
 /// The client's activity id, if it can be one: it goes into headers, bodies and diagnostics.
 std::string activity_id_of(const http::Request& request) {
@@ -122,11 +128,21 @@ Result<> Pipeline::check_host(const http::Request& request) const {
   return services_.hosts.check(request.header(headers::kHost), request.header(headers::kOrigin));
 }
 
+/// Everybody has the key, so that what the account is called is no secret.
+bool Pipeline::is_open_to_all(const http::Request& request,
+                              const Result<ResourcePath>& path) const {
+  return services_.shows_account_to_all && path && path->type == ResourceType::Account &&
+         (request.method == "GET" || request.method == "HEAD") &&
+         !request.has_header(headers::kAuthorization) &&
+         std::ranges::any_of(services_.keys->in_force(),
+                             [](const AccountKey& key) { return key.text == kWellKnownKey; });
+}
+
 /// Notes in the request what the key may do, so that it is verified once.
 Result<> Pipeline::check_key(http::Request& request, const Result<ResourcePath>& path) {
   if (request.admission != 0) return {};
-  ORRERY_TRY(const Access access, authenticator_.authenticate(request, path ? &*path : nullptr));
-  request.admission = access == Access::ReadWrite ? kReadWriteKey : kReadOnlyKey;
+  ORRERY_TRY(const auto principal, authenticator_.authenticate(request, path ? &*path : nullptr));
+  request.admission = admission_of(principal);
   request.authorized = true;
   return {};
 }
@@ -166,11 +182,13 @@ Async<http::Response> Pipeline::respond(Context& context) {
   if (path && path->type == ResourceType::Account && asks_for_a_page(request)) {
     co_return explorer::redirect_from_root(context);
   }
-  ORRERY_CO_TRY(check_key(request, path));
-  context.principal.access =
-      request.admission == kReadWriteKey ? Access::ReadWrite : Access::ReadOnly;
+  if (!is_open_to_all(request, path)) ORRERY_CO_TRY(check_key(request, path));
+  context.principal = principal_of(request.admission);
   if (!path) co_return Error(path.error());
   context.path = std::move(*path);
+  if (context.path.type == ResourceType::Administration) {
+    co_return co_await administration::respond(services_, context);
+  }
 
   ORRERY_CO_TRY(const Action action, action_of(context));
   context.api_version = context.header(headers::kVersion);
@@ -217,10 +235,11 @@ Async<http::Response> Pipeline::respond_own(Context& context) {
     auto text = co_await run_blocking(services_.blocking, [this] { return services_.metrics(); });
     co_return reply(context, 200, std::move(text), "text/plain; version=0.0.4");
   }
-  if (services_.certificate_pem.empty()) {
+  auto certificate = services_.certificate_pem ? services_.certificate_pem() : std::string();
+  if (certificate.empty()) {
     co_return Error(ErrorCode::NotFound, "Resource Not Found. The server has no certificate.");
   }
-  co_return reply(context, 200, services_.certificate_pem, "application/x-pem-file");
+  co_return reply(context, 200, std::move(certificate), "application/x-pem-file");
 }
 
 }  // namespace orrery::api

@@ -45,6 +45,7 @@ class Pipeline {
 
  private:
   Result<> check_host(const http::Request& request) const;
+  bool is_open_to_all(const http::Request& request, const Result<ResourcePath>& path) const;
   Result<> check_key(http::Request& request, const Result<ResourcePath>& path);
   Async<http::Response> respond(Context& context);
   Async<http::Response> respond_own(Context& context);

@@ -8,6 +8,7 @@
 #include <boost/asio/thread_pool.hpp>
 
 #include "api/host_check.h"
+#include "api/keyring.h"
 #include "base/background_pool.h"
 #include "base/clock.h"
 #include "base/result.h"
@@ -21,6 +22,8 @@
 #include "partition/partition.h"
 
 namespace orrery::maintenance {
+class BackupRunner;
+class CheckRunner;
 class IndexBuilder;
 class RangeChanges;
 }  // namespace orrery::maintenance
@@ -41,8 +44,9 @@ struct Services {
 
   /// Where clients are told to send their traffic; empty: wherever the request was sent to.
   std::string advertised_endpoint;
-  std::string certificate_pem;
 
+  /// The certificate chain in force, in PEM; empty: there is none.
+  std::function<std::string()> certificate_pem;
   /// Whether a write would succeed. Blocks.
   std::function<Result<>()> check_ready;
   /// Prometheus text. Blocks briefly.
@@ -64,6 +68,15 @@ struct Services {
   std::chrono::milliseconds page_time_max{1000};
   /// By default every name.
   HostCheck hosts{};
+  /// The account keys; null in tests of handlers, which are called without one.
+  const Keyring* keys = nullptr;
+  /// Reads keys and certificate again: see server::Server::reload(). Blocks.
+  std::function<Result<>()> reload{};
+  /// Describes the account to those who do not sign, too, while the well-known key is in force.
+  bool shows_account_to_all = false;
+  /// Null in tests of handlers.
+  maintenance::BackupRunner* backups = nullptr;
+  maintenance::CheckRunner* checks = nullptr;
 };
 
 /// Of a page that begins now.

@@ -34,7 +34,7 @@ class TestServices {
                                  reader_,
                                  push_,
                                  "",
-                                 "",
+                                 {},
                                  {},
                                  {}});
   }

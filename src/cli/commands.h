@@ -8,12 +8,16 @@ class App;
 namespace orrery::cli {
 
 void add_serve(CLI::App& app, int& exit_code);
+void add_emulator(CLI::App& app, int& exit_code);
 void add_feed(CLI::App& app, int& exit_code);
 void add_query(CLI::App& app, int& exit_code);
 void add_process(CLI::App& app, int& exit_code);
 void add_leases(CLI::App& app, int& exit_code);
 void add_copy(CLI::App& app, int& exit_code);
+void add_backup(CLI::App& app, int& exit_code);
+void add_check(CLI::App& app, int& exit_code);
 void add_keygen(CLI::App& app, int& exit_code);
+void add_keys(CLI::App& app, int& exit_code);
 /// split and merge.
 void add_topology(CLI::App& app, int& exit_code);
 

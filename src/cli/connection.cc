@@ -129,4 +129,8 @@ int complain(const client::CosmosException& exception) {
   return exception.failure() == client::Failure::Argument ? kWrongUsage : kFailure;
 }
 
+void refuse_usage(const std::string& words) {
+  throw client::failure_of(client::Failure::Argument, words);
+}
+
 }  // namespace orrery::cli

@@ -56,6 +56,9 @@ client::CosmosClient open_client(const ConnectionOptions& options);
 /// The container that "DATABASE/CONTAINER" names; throws CosmosException when it names none.
 client::Container open_container(const client::CosmosClient& client, std::string_view name);
 
+/// Throws what complain() takes for options that make no sense.
+[[noreturn]] void refuse_usage(const std::string& words);
+
 /// Prints "orrery: …" and returns the exit status of a failure.
 int complain(const Error& error);
 /// The same for options that make no sense.

@@ -30,6 +30,7 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", "orrery " ORRERY_VERSION, "Print the version and exit");
   int exit_code = 0;
   orrery::cli::add_serve(app, exit_code);
+  orrery::cli::add_emulator(app, exit_code);
   orrery::cli::add_feed(app, exit_code);
   orrery::cli::add_query(app, exit_code);
   orrery::cli::add_process(app, exit_code);
@@ -37,6 +38,9 @@ int main(int argc, char** argv) {
   orrery::cli::add_copy(app, exit_code);
   orrery::cli::add_topology(app, exit_code);
   orrery::cli::add_keygen(app, exit_code);
+  orrery::cli::add_keys(app, exit_code);
+  orrery::cli::add_backup(app, exit_code);
+  orrery::cli::add_check(app, exit_code);
   app.add_subcommand("version", "Print the version and exit")->callback([] {
     std::printf("orrery %s\n", ORRERY_VERSION);
   });

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/clock.h"
@@ -18,6 +19,10 @@ struct Certificate {
 /// IP addresses), from a day ago for ten years, usable as its own trust anchor.
 Result<Certificate> make_self_signed_certificate(const std::vector<std::string>& extra_names,
                                                  UnixSeconds now);
+
+/// The certificates and the key of a PKCS#12 file (.pfx). BadRequest when it is none, or has
+/// another password.
+Result<Certificate> read_pkcs12(std::string_view bytes, const std::string& password);
 
 /// The validity of a certificate at a time, for a name.
 enum class CertificateState {

@@ -340,8 +340,9 @@ void Connection::arrived(std::size_t size) {
   if (protocol_known_ || size == 0) return;
   protocol_known_ = true;
   const auto first = parser_.unparsed();
-  if (service_.tls && static_cast<unsigned char>(first.front()) == kTlsHandshake) {
-    tls_ = std::make_unique<TlsSession>(*service_.tls, first);
+  if (static_cast<unsigned char>(first.front()) != kTlsHandshake) return;
+  if (const auto tls = service_.tls()) {
+    tls_ = std::make_unique<TlsSession>(*tls, first);
     parser_.discard();
   }
 }
@@ -458,7 +459,7 @@ asio::awaitable<void> Connection::reject_over_limit() {
             fmt::format("The server has its limit of {} connections open. Close some, or share "
                         "them: one connection serves many requests.",
                         service_.limits.connections_max)));
-  if (service_.tls) {
+  if (service_.tls()) {
     set_deadline(loop_.deadline(kTurnAwayTimeMax));
     const auto space = parser_.space();
     const auto [error, size] =

@@ -7,8 +7,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/awaitable.hpp>
@@ -36,11 +38,24 @@ struct Service {
   Listener::Handler handler;
   Listener::RefusalHandler refuse;
   Listener::AdmissionHandler admit;  ///< may be empty
-  std::unique_ptr<TlsContext> tls;   ///< null: plain http only
   Stats stats;
   MemoryBudget memory;
   /// Connections above the limit that are being told so.
   std::atomic<std::size_t> turning_away{0};
+
+  /// For new connections; null: plain http only. Thread-safe, as is setting it.
+  std::shared_ptr<const TlsContext> tls() const {
+    std::lock_guard lock(tls_mutex_);
+    return tls_;
+  }
+  void set_tls(std::shared_ptr<const TlsContext> context) {
+    std::lock_guard lock(tls_mutex_);
+    tls_ = std::move(context);
+  }
+
+ private:
+  mutable std::mutex tls_mutex_;
+  std::shared_ptr<const TlsContext> tls_;  // Guarded by tls_mutex_.
 };
 
 /// Lives on its loop's thread, owned by its own coroutine, which ends with it.

@@ -85,13 +85,14 @@ error_code listen(Acceptor& acceptor, const tcp::endpoint& endpoint) {
 class ListenerImpl final : public Listener {
  public:
   ListenerImpl(const ListenerOptions& options, Handler handler, RefusalHandler refuse,
-               AdmissionHandler admit, std::unique_ptr<TlsContext> tls)
+               AdmissionHandler admit, std::shared_ptr<const TlsContext> tls)
       : machine_(std::make_unique<Machine>(options.limits)) {
     auto& service = machine_->service;
     service.handler = std::move(handler);
     service.refuse = std::move(refuse);
     service.admit = std::move(admit);
-    service.tls = std::move(tls);
+    service.set_tls(std::move(tls));
+    legacy_tls_ = options.legacy_tls;
     for (unsigned i = 0; i < std::max(1u, options.threads); ++i) {
       machine_->loops.push_back(std::make_unique<EventLoop>(options.limits, service.memory));
     }
@@ -107,6 +108,12 @@ class ListenerImpl final : public Listener {
   const Stats& stats() const override { return machine_->service.stats; }
   const MemoryBudget& memory() const override { return machine_->service.memory; }
   void start() override;
+  Result<> use_certificate(std::string_view certificate_pem, std::string_view key_pem) override {
+    ORRERY_TRY(std::shared_ptr<const TlsContext> tls,
+               TlsContext::make(certificate_pem, key_pem, legacy_tls_));
+    machine_->service.set_tls(std::move(tls));
+    return {};
+  }
   void stop(milliseconds grace) override;
 
  private:
@@ -118,6 +125,7 @@ class ListenerImpl final : public Listener {
   bool all_ended_by(EventLoop::Time time);
 
   std::unique_ptr<Machine> machine_;
+  bool legacy_tls_ = false;
   // On the first loop. Several when the address is a name: localhost is 127.0.0.1 and ::1.
   std::vector<std::unique_ptr<Acceptor>> acceptors_;
   std::uint16_t port_ = 0;
@@ -267,7 +275,7 @@ void ListenerImpl::stop(milliseconds grace) {
 
 Result<std::unique_ptr<Listener>> Listener::open(ListenerOptions options, Handler handler,
                                                  RefusalHandler refuse, AdmissionHandler admit) {
-  std::unique_ptr<TlsContext> tls;
+  std::shared_ptr<const TlsContext> tls;
   if (!options.tls_certificate_pem.empty()) {
     ORRERY_TRY(tls, TlsContext::make(options.tls_certificate_pem, options.tls_key_pem,
                                      options.legacy_tls));

@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <boost/asio/awaitable.hpp>
@@ -91,6 +92,9 @@ class Listener {
   virtual const Stats& stats() const = 0;
   virtual const MemoryBudget& memory() const = 0;
   virtual void start() = 0;
+  /// New connections have this certificate, a chain in PEM, from now on. BadRequest for a bad
+  /// certificate or key: then nothing changes. Thread-safe.
+  virtual Result<> use_certificate(std::string_view certificate_pem, std::string_view key_pem) = 0;
   /// Stops accepting, lets requests that are running finish for at most `grace`, closes idle
   /// connections at once and the rest then, and joins the threads. Safe to call twice.
   virtual void stop(std::chrono::milliseconds grace) = 0;

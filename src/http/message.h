@@ -59,7 +59,7 @@ class Request {
   /// when there are too many.
   bool authorized = false;
   /// For the handler, from the admission handler: what it has found out. 0: it was not asked.
-  std::uint8_t admission = 0;
+  std::uint64_t admission = 0;
   /// Stands for the address of the client; of IPv6, for its /64 network. 0: not known.
   std::uint64_t peer = 0;
 

@@ -26,6 +26,14 @@ struct Config {
 
   std::string listen_address = "127.0.0.1";
   std::uint16_t listen_port = 8081;
+  /// Another port that is answered in the same way; 0: none. The vendor's emulator has its explorer
+  /// there.
+  std::uint16_t explorer_port = 0;
+  /// A port for /alive, /ready and /status, in plain http; 0: none.
+  std::uint16_t health_port = 0;
+  /// Describes the account to those who do not sign, too, while the well-known key is in force:
+  /// test frameworks take that for a sign of life.
+  bool shows_account_to_all = false;
   std::string advertised_endpoint;  ///< empty: wherever a request was sent to
   unsigned threads = 0;             ///< 0: as many as there are cores
   std::size_t connections_max = 10'000;
@@ -44,13 +52,18 @@ struct Config {
   /// Containers that may share a database's throughput; 0: any number.
   std::size_t shared_throughput_containers_max = 0;
 
-  std::vector<std::string> keys;  ///< read-write, base64; empty: the well-known key
+  std::vector<std::string> keys;  ///< read-write, base64; without any: the well-known key
   std::vector<std::string> read_only_keys;
+  std::filesystem::path key_file;  ///< adds to both; read again by Server::reload()
   bool allow_well_known_key = false;
   bool check_dates = true;
 
+  std::filesystem::path backup_directory;     ///< empty: none can be taken
+  std::uint64_t backup_bytes_per_second = 0;  ///< that a back-up may write; 0: any number
+
   std::filesystem::path tls_certificate;  ///< empty: a self-signed one is made
-  std::filesystem::path tls_key;
+  std::filesystem::path tls_key;  ///< empty: the certificate's file is PKCS#12, with the key in it
+  std::string tls_password;       ///< of that file
   bool legacy_tls = false;
 
   Durability durability = Durability::Strict;
@@ -59,6 +72,9 @@ struct Config {
   std::uint64_t partition_bytes_max = 50ull << 30;  ///< a range that holds more is split
   std::uint64_t history_bytes_max = 1ull << 30;     ///< of a range; beyond, the oldest goes
   diagnostics::Level level = diagnostics::Level::Info;
+
+  /// Whether only this machine can reach the server.
+  bool listens_on_loopback() const;
 };
 
 }  // namespace orrery::server

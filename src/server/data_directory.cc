@@ -21,13 +21,13 @@
 
 #include "base/diagnostics.h"
 #include "server/kept_certificate.h"
+#include "storage/backup.h"
+#include "storage/format_file.h"
 
 namespace orrery::server {
 namespace {
 
 constexpr std::string_view kLockFile = "lock";
-/// The store's, in every directory that has ever been served.
-constexpr std::string_view kFormatFile = "format";
 /// In directories that may be removed once nobody holds their lock.
 constexpr std::string_view kEphemeralFile = "ephemeral";
 /// Of a name such as orrery-UeKmIM.
@@ -42,15 +42,15 @@ constexpr std::size_t kNamedMax = 3;
 bool is_harmless(std::string_view name) {
   if (name.ends_with(".new")) name.remove_suffix(4);
   return name.starts_with('.') || name == "lost+found" || name == "store" || name == kLockFile ||
-         name == kFormatFile || name == kEphemeralFile || name == kCertificateFile ||
-         name == kCertificateKeyFile;
+         name == storage::kFormatFile || name == kEphemeralFile || name == kCertificateFile ||
+         name == kCertificateKeyFile || name == storage::kUnfinishedRestoreFile;
 }
 
 /// A server's files among those of others would be mixed with them for good, and a mistyped
 /// --data-dir would not be noticed.
 Result<> refuse_files_of_others(const std::filesystem::path& path) {
   std::error_code failure;
-  if (std::filesystem::exists(path / kFormatFile, failure)) return {};
+  if (std::filesystem::exists(path / storage::kFormatFile, failure)) return {};
   std::string names;
   std::size_t count = 0;
   for (const auto& entry : std::filesystem::directory_iterator(path, failure)) {
@@ -163,10 +163,27 @@ Result<std::string> read_file(const std::filesystem::path& path) {
 
 Result<std::unique_ptr<DataDirectory>> DataDirectory::open(const std::filesystem::path& path) {
   ORRERY_TRY(const auto absolute, make_directory(path));
+  if (storage::is_restore_unfinished(absolute)) {
+    return Error(ErrorCode::Unavailable,
+                 fmt::format("a restore into {} is going on, or did not come to its end. Run "
+                             "'orrery backup restore' again",
+                             absolute.string()));
+  }
   ORRERY_TRY(refuse_files_of_others(absolute));
+  return lock(absolute);
+}
+
+Result<std::unique_ptr<DataDirectory>> DataDirectory::open_for_restore(
+    const std::filesystem::path& path) {
+  ORRERY_TRY(const auto absolute, make_directory(path));
+  ORRERY_TRY(refuse_files_of_others(absolute));
+  return lock(absolute);
+}
+
+Result<std::unique_ptr<DataDirectory>> DataDirectory::lock(const std::filesystem::path& absolute) {
   const auto lock_path = absolute / kLockFile;
-  ORRERY_TRY(const auto lock, take_lock(lock_path));
-  if (!lock) {
+  ORRERY_TRY(const auto taken, take_lock(lock_path));
+  if (!taken) {
     const auto holder = read_file(lock_path);
     return Error(
         ErrorCode::Unavailable,
@@ -177,7 +194,7 @@ Result<std::unique_ptr<DataDirectory>> DataDirectory::open(const std::filesystem
   // It is somebody's from now on, although it was left behind by a server that would have removed
   // it.
   ::unlink((absolute / kEphemeralFile).c_str());
-  return std::unique_ptr<DataDirectory>(new DataDirectory(absolute, *lock));
+  return std::unique_ptr<DataDirectory>(new DataDirectory(absolute, *taken));
 }
 
 Result<std::unique_ptr<DataDirectory>> DataDirectory::make_ephemeral() {

@@ -15,9 +15,11 @@ namespace orrery::server {
 class DataDirectory {
  public:
   /// Makes the directory if need be, for its owner only, and locks it. Unavailable, naming the
-  /// holder, when another server has it; or when it holds files of somebody else and no data of a
-  /// server.
+  /// holder, when another server has it; when it holds files of somebody else and no data of a
+  /// server; or when a back-up was not restored into it to the end.
   static Result<std::unique_ptr<DataDirectory>> open(const std::filesystem::path& path);
+  /// The same for a restore, which may go on where one did not come to its end.
+  static Result<std::unique_ptr<DataDirectory>> open_for_restore(const std::filesystem::path& path);
   /// A new directory for temporary files, removed by the destructor. Those of servers that were
   /// killed are removed first.
   static Result<std::unique_ptr<DataDirectory>> make_ephemeral();
@@ -36,6 +38,7 @@ class DataDirectory {
   DataDirectory& operator=(const DataDirectory&) = delete;
 
  private:
+  static Result<std::unique_ptr<DataDirectory>> lock(const std::filesystem::path& absolute);
   DataDirectory(std::filesystem::path path, int lock) : path_(std::move(path)), lock_(lock) {}
 
   std::filesystem::path path_;

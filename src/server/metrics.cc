@@ -66,6 +66,13 @@ std::string metrics_text(const MetricsSources& sources) {
   families.gauge("orrery_build_info", "The version that runs.", 1, {{"version", ORRERY_VERSION}});
   families.gauge("orrery_resident_bytes", "Memory in use.", resident_bytes());
 
+  for (const api::AccountKey& key : sources.keys.in_force()) {
+    families.gauge("orrery_key_last_used_seconds",
+                   "When a request signed with this account key was let in, in seconds since 1970.",
+                   static_cast<double>(key.last_used->load(std::memory_order_relaxed)),
+                   {{"slot", key.slot}});
+  }
+
   families.counter("orrery_connections_accepted_total", "Connections accepted.",
                    number(sources.http.connections_accepted));
   families.gauge("orrery_connections_open", "Connections open now.",
@@ -185,6 +192,18 @@ std::string metrics_text(const MetricsSources& sources) {
   families.counter("orrery_store_write_stalls_total",
                    "How often RocksDB has begun to slow writes down.",
                    static_cast<double>(store.write_stalls));
+
+  families.counter("orrery_backups_total", "Back-ups that were taken.",
+                   number(sources.backups.taken));
+  families.counter("orrery_backups_failed_total", "Back-ups that came to nothing.",
+                   number(sources.backups.failed));
+  families.gauge("orrery_backup_last_seconds",
+                 "When the last back-up was taken, in seconds since 1970; 0: none since the start.",
+                 static_cast<double>(sources.backups.last_taken.load()));
+  families.gauge("orrery_backup_running", "1 while a back-up is being taken.",
+                 sources.backups.is_running ? 1 : 0);
+  families.counter("orrery_check_findings_total", "What checks of the store have found wrong.",
+                   static_cast<double>(sources.check_findings));
   return families.text();
 }
 

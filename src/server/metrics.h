@@ -4,6 +4,7 @@
 #include <string>
 
 #include "api/feed/feed_push.h"
+#include "api/keyring.h"
 #include "api/pipeline.h"
 #include "base/clock.h"
 #include "catalog/catalog.h"
@@ -11,6 +12,7 @@
 #include "feed/reader.h"
 #include "http/listener.h"
 #include "index/vector/vector_indexes.h"
+#include "maintenance/backup_runner.h"
 #include "maintenance/housekeeper.h"
 #include "maintenance/index_builder.h"
 #include "partition/committer.h"
@@ -31,6 +33,9 @@ struct MetricsSources {
   const maintenance::IndexBuilderStats& indexes;
   index::VectorIndexes::Stats vector_indexes;
   const storage::Store& store;
+  const api::Keyring& keys;
+  const maintenance::BackupRunner::Stats& backups;
+  std::uint64_t check_findings;
   bool strict_durability;
   UnixSeconds now;
 };

@@ -6,13 +6,13 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <boost/asio/ip/address.hpp>
 #include <boost/asio/thread_pool.hpp>
 
 #include "api/authenticator.h"
 #include "api/documents/document_request.h"
 #include "api/feed/feed_push.h"
 #include "api/host_check.h"
+#include "api/keyring.h"
 #include "api/pipeline.h"
 #include "api/services.h"
 #include "base/background_pool.h"
@@ -29,6 +29,8 @@
 #include "index/advisor.h"
 #include "index/vector/vector_indexes.h"
 #include "maintenance/auto_split.h"
+#include "maintenance/backup_runner.h"
+#include "maintenance/check_runner.h"
 #include "maintenance/compactor.h"
 #include "maintenance/housekeeper.h"
 #include "maintenance/index_builder.h"
@@ -36,8 +38,9 @@
 #include "maintenance/reclaimer.h"
 #include "partition/committer.h"
 #include "partition/partition.h"
-#include "protocol/auth/account_key.h"
+#include "server/account_keys.h"
 #include "server/data_directory.h"
+#include "server/health.h"
 #include "server/machine_limits.h"
 #include "server/metrics.h"
 #include "storage/life_mark.h"
@@ -62,47 +65,12 @@ constexpr std::size_t kWriterThreads = 2;
 /// Threads that see to splits and merges: so many go on at once, others wait for them.
 constexpr std::size_t kTopologyThreads = 2;
 
-bool is_loopback(const std::string& address) {
-  if (address == "localhost") return true;
-  boost::system::error_code failure;
-  const auto parsed = boost::asio::ip::make_address(address, failure);
-  return !failure && parsed.is_loopback();
-}
+/// Connections of the ports for the explorer and for health, each.
+constexpr std::size_t kOtherConnectionsMax = 100;
 
 /// The host of "https://host:port/…", without its port.
 std::string host_of(std::string_view url) {
   return std::string(api::name_of_host(api::host_of_url(url)));
-}
-
-Result<api::AccountKeys> parse_keys(const Config& config) {
-  api::AccountKeys keys;
-  std::vector<std::string> read_write = config.keys;
-  if (read_write.empty()) read_write.emplace_back(kWellKnownKey);
-  for (const auto& text : read_write) {
-    ORRERY_TRY(check_account_key(text));
-    ORRERY_TRY(auto key, MasterKey::parse(text));
-    keys.read_write.push_back(std::move(key));
-    keys.texts.push_back(text);
-  }
-  for (const auto& text : config.read_only_keys) {
-    ORRERY_TRY(check_account_key(text));
-    ORRERY_TRY(auto key, MasterKey::parse(text));
-    keys.read_only.push_back(std::move(key));
-    keys.texts.push_back(text);
-  }
-  const bool public_key =
-      std::ranges::find(keys.texts, std::string(kWellKnownKey)) != keys.texts.end();
-  if (public_key && !is_loopback(config.listen_address) && !config.allow_well_known_key) {
-    return Error(
-        ErrorCode::BadRequest,
-        fmt::format("refusing to listen on {} with the well-known key: everybody has it, and "
-                    "could read and change all data. Make a key of your own with\n"
-                    "  orrery keygen --file orrery.key\n"
-                    "and add --key-file orrery.key; or listen on 127.0.0.1; or say "
-                    "--allow-well-known-key if the network is closed",
-                    config.listen_address));
-  }
-  return keys;
 }
 
 Result<std::string> checked_endpoint(std::string endpoint) {
@@ -114,6 +82,20 @@ Result<std::string> checked_endpoint(std::string endpoint) {
                     endpoint));
   }
   return endpoint;
+}
+
+/// A back-up goes with the disk that it is on; in the data directory it would go with that, too.
+Result<> check_backup_directory(const std::filesystem::path& backups,
+                                const std::filesystem::path& data) {
+  std::error_code ignored;
+  const auto from_data = std::filesystem::weakly_canonical(backups, ignored)
+                             .lexically_relative(std::filesystem::weakly_canonical(data, ignored));
+  if (from_data.empty() || *from_data.begin() == "..") return {};
+  return Error(
+      ErrorCode::BadRequest,
+      fmt::format("--backup-dir {} is in the data directory {}: choose one elsewhere, best "
+                  "on another disk",
+                  backups.string(), data.string()));
 }
 
 /// The LSNs that a loss takes away, a line for each range, as far as they can be known.
@@ -178,7 +160,7 @@ class ServerImpl final : public Server {
  public:
   ServerImpl(const Config& config, DescriptorPlan descriptors,
              std::unique_ptr<DataDirectory> directory, std::unique_ptr<storage::Store> store,
-             api::AccountKeys keys)
+             api::Keyring::Keys keys)
       : config_(config),
         descriptors_(descriptors),
         directory_(std::move(directory)),
@@ -186,7 +168,12 @@ class ServerImpl final : public Server {
         commit_log_(*store_),
         committer_(commit_log_, {}),
         environment_{*store_, committer_, writers_, clock_},
-        authenticator_(std::move(keys), clock_, config.check_dates),
+        backups_(*store_, clock_,
+                 {.directory = config.backup_directory,
+                  .version = ORRERY_VERSION,
+                  .bytes_per_second_max = config.backup_bytes_per_second}),
+        keyring_(std::move(keys)),
+        authenticator_(keyring_, clock_, config.check_dates),
         push_(blocking_, config.feed_readers_max, config.feed_heartbeat) {}
 
   ~ServerImpl() override { stop(std::chrono::milliseconds(0)); }
@@ -215,8 +202,10 @@ class ServerImpl final : public Server {
     compactor_.start();
     housekeeper_->start();
 
+    ORRERY_TRY(auto certificate, load_certificate(endpoint));
     http::ListenerOptions options;
-    ORRERY_TRY(load_certificate(endpoint, options));
+    options.tls_certificate_pem = certificate.certificate_pem;
+    options.tls_key_pem = std::move(certificate.key_pem);
     options.address = config_.listen_address;
     options.port = config_.listen_port;
     options.threads = config_.threads;
@@ -241,7 +230,7 @@ class ServerImpl final : public Server {
                                       feed_,
                                       push_,
                                       std::move(endpoint),
-                                      options.tls_certificate_pem,
+                                      [this] { return certificate_pem(); },
                                       [this] { return check_ready(); },
                                       [this] { return metrics(); },
                                       index_builder_.get(),
@@ -249,26 +238,34 @@ class ServerImpl final : public Server {
                                       config_.refuses_cross_partition,
                                       &short_queries_,
                                       config_.page_time_max});
-    if (is_loopback(config_.listen_address)) {
+    services_->keys = &keyring_;
+    services_->reload = [this] { return reload(); };
+    services_->shows_account_to_all = config_.shows_account_to_all;
+    services_->backups = &backups_;
+    services_->checks = &checks_;
+    set_certificate(std::move(certificate.certificate_pem));
+    if (config_.listens_on_loopback()) {
       services_->hosts = api::HostCheck::this_machine(
           {config_.listen_address, host_of(services_->advertised_endpoint)});
     }
     pipeline_ = std::make_unique<api::Pipeline>(*services_, authenticator_);
     ORRERY_TRY(listener_,
                http::Listener::open(
-                   std::move(options),
-                   [this](http::Request& request) { return pipeline_->handle(request); },
+                   options, [this](http::Request& request) { return pipeline_->handle(request); },
                    [this](const http::Refusal& refusal) { return pipeline_->refuse(refusal); },
                    [this](http::Request& request) { return pipeline_->admit(request); }));
+    ORRERY_TRY(open_more_ports(options));
     directory_->describe_holder(endpoint_url("http"));
     listener_->start();
+    if (explorer_listener_) explorer_listener_->start();
+    if (health_listener_) health_listener_->start();
     return {};
   }
 
   std::uint16_t port() const override { return listener_->port(); }
 
   std::string introduction() const override {
-    const bool well_known = config_.keys.empty();
+    const bool well_known = config_.keys.empty() && config_.key_file.empty();
     const std::string url = services_->advertised_endpoint.empty() ? endpoint_url("http")
                                                                    : services_->advertised_endpoint;
     return fmt::format(
@@ -286,12 +283,39 @@ class ServerImpl final : public Server {
         well_known ? kWellKnownKey : std::string_view("<your key>"));
   }
 
+  Result<> reload() override {
+    std::lock_guard lock(reload_mutex_);
+    ORRERY_TRY(auto keys, read_account_keys(config_));
+    // One that the server has made for itself stays.
+    if (!config_.tls_certificate.empty()) {
+      ORRERY_TRY(auto certificate, load_certificate(services_->advertised_endpoint));
+      ORRERY_TRY(listener_->use_certificate(certificate.certificate_pem, certificate.key_pem));
+      if (explorer_listener_) {
+        ORRERY_TRY(
+            explorer_listener_->use_certificate(certificate.certificate_pem, certificate.key_pem));
+      }
+      set_certificate(std::move(certificate.certificate_pem));
+    }
+    std::string slots;
+    for (const api::AccountKey& key : keys) {
+      slots += (slots.empty() ? "" : ", ") + key.slot;
+    }
+    keyring_.replace(std::move(keys));
+    diagnostics::info("keys{} read again; in force: {}",
+                      config_.tls_certificate.empty() ? "" : " and certificate", slots);
+    return {};
+  }
+
   void stop(std::chrono::milliseconds grace) override {
     if (stopped_) return;
     stopped_ = true;
     // It begins with telling readers that wait for changes, so that nobody keeps it waiting.
     if (listener_) listener_->stop(grace);
+    if (explorer_listener_) explorer_listener_->stop(grace);
+    if (health_listener_) health_listener_->stop(std::chrono::milliseconds(0));
     push_.room.close();
+    backups_.stop();
+    checks_.stop();
     // They wait for writers and for the committer, so they go before them.
     if (housekeeper_) housekeeper_->stop();
     compactor_.stop();
@@ -314,6 +338,34 @@ class ServerImpl final : public Server {
   }
 
  private:
+  /// Beside the one that `main` is for.
+  Result<> open_more_ports(const http::ListenerOptions& main) {
+    const auto refuse = [this](const http::Refusal& refusal) { return pipeline_->refuse(refusal); };
+    http::ListenerOptions options = main;
+    options.threads = 1;
+    options.limits.connections_max = kOtherConnectionsMax;
+    if (config_.explorer_port != 0) {
+      options.port = config_.explorer_port;
+      ORRERY_TRY(explorer_listener_,
+                 http::Listener::open(
+                     options, [this](http::Request& request) { return pipeline_->handle(request); },
+                     refuse, [this](http::Request& request) { return pipeline_->admit(request); }));
+    }
+    if (config_.health_port != 0) {
+      options.port = config_.health_port;
+      options.tls_certificate_pem.clear();
+      options.tls_key_pem.clear();
+      ORRERY_TRY(health_listener_, http::Listener::open(
+                                       options,
+                                       [this](http::Request& request) {
+                                         return answer_health(request, blocking_,
+                                                              [this] { return check_ready(); });
+                                       },
+                                       refuse));
+    }
+    return {};
+  }
+
   std::string endpoint_url(std::string_view scheme) const {
     const std::string& address = config_.listen_address;
     const bool v6 = address.find(':') != std::string::npos;
@@ -321,16 +373,23 @@ class ServerImpl final : public Server {
                        listener_->port());
   }
 
-  Result<> load_certificate(const std::string& endpoint, http::ListenerOptions& options) const {
-    if (!config_.tls_certificate.empty()) {
-      ORRERY_TRY(options.tls_certificate_pem, read_file(config_.tls_certificate));
-      ORRERY_TRY(options.tls_key_pem, read_file(config_.tls_key));
-      return {};
+  Result<http::Certificate> load_certificate(const std::string& endpoint) const {
+    if (config_.tls_certificate.empty()) {
+      return directory_->certificate(host_of(endpoint), clock_.unix_seconds());
     }
-    ORRERY_TRY(auto made, directory_->certificate(host_of(endpoint), clock_.unix_seconds()));
-    options.tls_certificate_pem = std::move(made.certificate_pem);
-    options.tls_key_pem = std::move(made.key_pem);
-    return {};
+    ORRERY_TRY(auto text, read_file(config_.tls_certificate));
+    if (config_.tls_key.empty()) return http::read_pkcs12(text, config_.tls_password);
+    ORRERY_TRY(auto key, read_file(config_.tls_key));
+    return http::Certificate{std::move(text), std::move(key)};
+  }
+
+  std::string certificate_pem() const {
+    std::lock_guard lock(certificate_mutex_);
+    return certificate_pem_;
+  }
+  void set_certificate(std::string pem) {
+    std::lock_guard lock(certificate_mutex_);
+    certificate_pem_ = std::move(pem);
   }
 
   /// Commits something, to tell the truth; but not more often than this, however many ask.
@@ -348,8 +407,8 @@ class ServerImpl final : public Server {
     return metrics_text({listener_->stats(), listener_->memory(), pipeline_->stats(), push_,
                          feed_.stats(), live_maps_.stats(), committer_, *catalog_,
                          housekeeper_->stats(), index_builder_->stats(), vector_indexes_.stats(),
-                         *store_, config_.durability == storage::Durability::Strict,
-                         clock_.unix_seconds()});
+                         *store_, keyring_, backups_.stats(), checks_.findings(),
+                         config_.durability == storage::Durability::Strict, clock_.unix_seconds()});
   }
 
   const Config config_;
@@ -373,7 +432,10 @@ class ServerImpl final : public Server {
   std::unique_ptr<maintenance::RangeChanges> range_changes_;
   std::unique_ptr<maintenance::AutoSplit> auto_split_;
   maintenance::Compactor compactor_{*store_};
+  maintenance::BackupRunner backups_;
+  maintenance::CheckRunner checks_{*store_, api::make_rules, clock_};
   std::unique_ptr<maintenance::Housekeeper> housekeeper_;
+  api::Keyring keyring_;
   const api::Authenticator authenticator_;
   feed::Prefetcher prefetcher_;
   feed::LiveMaps live_maps_{*store_, blocking_};
@@ -389,6 +451,11 @@ class ServerImpl final : public Server {
   std::unique_ptr<api::Services> services_;
   std::unique_ptr<api::Pipeline> pipeline_;
   std::unique_ptr<http::Listener> listener_;
+  std::unique_ptr<http::Listener> explorer_listener_;
+  std::unique_ptr<http::Listener> health_listener_;
+  std::mutex reload_mutex_;
+  mutable std::mutex certificate_mutex_;
+  std::string certificate_pem_;  // Guarded by certificate_mutex_.
   std::mutex ready_mutex_;
   std::chrono::steady_clock::time_point ready_at_{};  // Guarded by ready_mutex_.
   bool stopped_ = false;
@@ -400,9 +467,8 @@ Result<std::unique_ptr<Server>> Server::open(const Config& given) {
   Config config = given;
   if (config.threads == 0) config.threads = std::max(1u, std::thread::hardware_concurrency());
   if (config.request_memory_bytes == 0) config.request_memory_bytes = default_request_memory();
-  if (config.tls_certificate.empty() != config.tls_key.empty()) {
-    return Error(ErrorCode::BadRequest,
-                 "--tls-cert and --tls-key go together: give both or neither");
+  if (config.tls_certificate.empty() && !config.tls_key.empty()) {
+    return Error(ErrorCode::BadRequest, "--tls-key goes with --tls-cert: give both or neither");
   }
   // Before the store is opened, which takes its share.
   const auto files = raise_descriptor_limit();
@@ -412,10 +478,14 @@ Result<std::unique_ptr<Server>> Server::open(const Config& given) {
         "the limit of {} open files leaves room for {} connections, not for {} (--connections-max)",
         files, descriptors.connections, config.connections_max);
   }
-  ORRERY_TRY(auto keys, parse_keys(config));
+  ORRERY_TRY(auto keys, read_account_keys(config));
   ORRERY_TRY(auto endpoint, checked_endpoint(config.advertised_endpoint));
   ORRERY_TRY(auto directory, config.ephemeral ? DataDirectory::make_ephemeral()
                                               : DataDirectory::open(config.data_directory));
+  if (!config.backup_directory.empty()) {
+    config.backup_directory = std::filesystem::absolute(config.backup_directory);
+    ORRERY_TRY(check_backup_directory(config.backup_directory, directory->path()));
+  }
   storage::StoreOptions options;
   options.directory = directory->path();
   options.durability = config.durability;

@@ -21,6 +21,11 @@ class Server {
   virtual std::uint16_t port() const = 0;
   /// A few lines for the operator: where the data is, where it listens, and what to paste.
   virtual std::string introduction() const = 0;
+  /// Reads the key file and the certificate's files again. From when it returns the keys that are
+  /// no longer there open nothing, streams of changes that they opened end with their next sign of
+  /// life, and new connections have the new certificate. A fault of any of the files is an
+  /// error as of open(), and everything stays as it was. Blocks. Thread-safe.
+  virtual Result<> reload() = 0;
   /// Stops accepting, finishes what is running for at most `grace`, and closes everything.
   virtual void stop(std::chrono::milliseconds grace) = 0;
 };

@@ -80,8 +80,9 @@ TEST_F(ServerTest, AKeyThatIsNoneIsRefused) {
 }
 
 TEST_F(ServerTest, ACertificateNeedsItsKey) {
-  config.tls_certificate = "certificate.pem";
-  EXPECT_THAT(refusal(), HasSubstr("--tls-key"));
+  config.tls_certificate = temporary.path() / "certificate.pem";
+  std::ofstream(config.tls_certificate) << "-----BEGIN CERTIFICATE-----\n";
+  EXPECT_THAT(refusal(), HasSubstr("needs its private key"));
   config.tls_certificate = "";
   config.tls_key = "key.pem";
   EXPECT_THAT(refusal(), HasSubstr("--tls-cert"));

@@ -1,15 +1,19 @@
 """`orrery serve` and its surroundings: the start block, keys, the data directory, what it leaves behind."""
 
 import base64
+import fcntl
 import os
 import pathlib
+import pty
 import re
 import shlex
 import signal
+import socket
 import ssl
 import stat
 import subprocess
 import tempfile
+import termios
 import unittest
 
 import commands
@@ -50,6 +54,19 @@ class ServeTest(unittest.TestCase):
 
     def ephemeral_directories(self):
         return list(self.temporary.glob("orrery-*"))
+
+    # ── the service manager ──
+
+    def test_systemd_is_told_when_it_is_ready_and_when_it_stops(self):
+        for name in (str(self.directory / "notify"), f"\0orrery-{os.getpid()}"):
+            with self.subTest(name=name), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+                manager.bind(name)
+                manager.settimeout(commands.PATIENCE)
+                self.environment["NOTIFY_SOCKET"] = name.replace("\0", "@")
+                server = self.start("--ephemeral")
+                self.assertEqual(manager.recv(100), b"READY=1")
+                server.stop()
+                self.assertEqual(manager.recv(100), b"STOPPING=1")
 
     # ── the start block ──
 
@@ -119,11 +136,28 @@ class ServeTest(unittest.TestCase):
     # ── what an ephemeral server leaves ──
 
     def test_signals_leave_nothing_behind(self):
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        for number in (signal.SIGTERM, signal.SIGINT):
             server = self.start("--ephemeral")
             self.assertEqual(len(self.ephemeral_directories()), 1)
             self.assertEqual(server.stop(number), 0, (number, server.errors))
             self.assertEqual(self.ephemeral_directories(), [])
+
+    def test_it_ends_with_its_terminal(self):
+        main, terminal = pty.openpty()
+        server = subprocess.Popen([commands.BINARY, "serve", "--ephemeral", "--listen", "127.0.0.1:0"],
+                                  env=self.environment, stdin=terminal, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                                  text=True, start_new_session=True,
+                                  preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
+        try:
+            os.close(terminal)
+            self.assertTrue(any("connection" in line for line in iter(server.stdout.readline, "")))
+            os.close(main)
+            self.assertEqual(server.wait(commands.PATIENCE), 0)
+            self.assertEqual(self.ephemeral_directories(), [])
+        finally:
+            server.kill()
+            server.wait()
+            server.stdout.close()
 
     def test_under_nohup_it_goes_on(self):
         ignoring = subprocess.Popen(["nohup", commands.BINARY, "serve", "--ephemeral", "--listen", "127.0.0.1:0"],

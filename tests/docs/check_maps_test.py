@@ -48,7 +48,7 @@ ARCHITECTURE = "# Architecture\n\nSee `storage/store.h` and `src/storage/store.c
 | [http](../src/http/README.md) | the port | base |
 | [storage](../src/storage/README.md) | RocksDB | base, json |
 | [server](../src/server/README.md) | wiring | base, json, http, storage |
-| [cli](../src/cli/README.md) | commands | base, json, `include/orrery`; in `src/cli/serve.cc` also server |
+| [cli](../src/cli/README.md) | commands | base, json, `include/orrery`; in `src/cli/operate` also server |
 
 | library | may be included in |
 |---|---|
@@ -138,7 +138,7 @@ FILES = {
     "src/storage/batch.h": "enum class Family : std::uint8_t { Heads, Log };\n",
     "src/server/server.cc": SERVER,
     "src/server/server_test.cc": "std::thread mine;\n",
-    "src/cli/serve.cc": "",
+    "src/cli/operate/serve.cc": "",
     "CMakeLists.txt": "orrery_module(base LIBS spdlog)\norrery_module(json DEPS base LIBS simdjson)\n"
                       "orrery_module(cli DEPS base json server)\n",
 }
@@ -244,7 +244,7 @@ class MapsTest(unittest.TestCase):
         self.assert_lie("'http' may include base, not base, json")
 
     def test_an_exception_that_is_not_told_or_is_another(self):
-        self.change("docs/architecture.md", "; in `src/cli/serve.cc` also server", "")
+        self.change("docs/architecture.md", "; in `src/cli/operate` also server", "")
         self.assert_lie("the exceptions of 'cli' are")
         self.write("docs/architecture.md", ARCHITECTURE.replace("also server", "also http"))
         self.assert_lie("the exceptions of 'cli' are")

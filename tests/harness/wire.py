@@ -126,6 +126,8 @@ def what_to_sign(target):
         segments = segments[:-2]  # partitionkeydelete is signed as its container
     if not segments:
         return "", ""
+    if segments[0] == "_orrery":
+        return "orrery", "/".join(segments)
     is_feed = len(segments) % 2 == 1
     resource_type = segments[-1] if is_feed else segments[-2]
     parts = segments[:-1] if is_feed else segments

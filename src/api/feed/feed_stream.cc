@@ -327,6 +327,8 @@ Result<StreamChunk> FeedStream::read_range_chunk(feed::PageRequest page,
 
 boost::asio::awaitable<http::SharedText> FeedStream::next() {
   while (!ended_) {
+    // Its reader comes back with another key, from where it is.
+    if (services_.keys != nullptr && !services_.keys->holds(context_.principal.key)) break;
     if (auto text = take_chunk()) co_return text;
     if (more_ || behind()) {
       if (auto outcome = co_await read(); !outcome) {
@@ -363,6 +365,7 @@ boost::asio::awaitable<WakeReason> FeedStream::wait() {
     co_return co_await waiter_.wait({&target, 1}, deadline);
   }
   std::vector<partition::Waiter::Target> targets;
+  targets.reserve(ranges_.size());
   for (std::size_t i = 0; i < ranges_.size(); ++i) {
     targets.push_back({&ranges_[i]->partition->head_watch(), seen_[i]});
   }

@@ -21,7 +21,6 @@
 #include "cli/leases/leases_table.h"
 #include "cli/stop_signals.h"
 #include "cli/terminal/utc_time.h"
-#include "client/exchange/refusal.h"
 #include "processor/leases/lease.h"
 
 namespace orrery::cli {
@@ -57,10 +56,6 @@ LeaseGroup open_group(const LeasesOptions& options) {
 
 std::string name_of(const LeasesOptions& options) { return name_of_group(options.place.group); }
 
-[[noreturn]] void refuse(const std::string& words) {
-  throw client::failure_of(client::Failure::Argument, words);
-}
-
 /// Where there are no leases, an operation would silently do nothing.
 void require_leases(const LeaseGroup& group, const LeasesOptions& options) {
   if (!group.leases().empty()) return;
@@ -92,7 +87,7 @@ int show_status(const LeasesOptions& options) {
     return 0;
   }
   if (::isatty(STDOUT_FILENO) != 1) {
-    refuse("--watch draws on a terminal; in a pipe, say --json and call it again");
+    refuse_usage("--watch draws on a terminal; in a pipe, say --json and call it again");
   }
   const StopSignals signals;
   const LeaseGroup group = open_group(options);
@@ -159,7 +154,7 @@ LeaseGroup::Position parse_position(const std::string& text) {
   }
   const std::string_view etag = processor::plain_position(text);
   if (etag.empty() || etag.find_first_not_of("0123456789") != std::string_view::npos) {
-    refuse(
+    refuse_usage(
         fmt::format("'{}' is no position: say beginning, now, a time in UTC such as "
                     "2026-11-15T22:00:00Z, or a position as 'orrery leases status' shows it",
                     text));
@@ -205,7 +200,7 @@ int snapshot(const LeasesOptions& options) {
 
 int restore(const LeasesOptions& options) {
   if (::isatty(STDIN_FILENO) == 1) {
-    refuse("restore reads the snapshot from its standard input: … < FILE");
+    refuse_usage("restore reads the snapshot from its standard input: … < FILE");
   }
   const std::string text{std::istreambuf_iterator<char>(std::cin),
                          std::istreambuf_iterator<char>()};

@@ -21,7 +21,6 @@
 #include "cli/query/query_explain.h"
 #include "cli/query/query_mistake.h"
 #include "cli/query/query_table.h"
-#include "client/exchange/refusal.h"
 #include "json/lines.h"
 #include "json/value.h"
 
@@ -44,21 +43,17 @@ struct QueryArguments {
   bool table = false;
 };
 
-[[noreturn]] void refuse(const std::string& words) {
-  throw client::failure_of(client::Failure::Argument, words);
-}
-
 /// `name=json`, with or without the @.
 client::QueryParameter parse_parameter(const std::string& text) {
   const std::size_t equals = text.find('=');
   std::string name = text.substr(0, equals);
   if (equals == std::string::npos || name.empty() || name == "@") {
-    refuse(fmt::format("--param {}: say NAME=JSON, such as --param 'min=10'", text));
+    refuse_usage(fmt::format("--param {}: say NAME=JSON, such as --param 'min=10'", text));
   }
   if (!name.starts_with('@')) name.insert(0, "@");
   std::string json = text.substr(equals + 1);
   if (!json::Value::parse(json)) {
-    refuse(
+    refuse_usage(
         fmt::format("--param {}: the value is no JSON; a text needs quotes within those of the "
                     "shell: --param '{}=\"{}\"'",
                     text, text.substr(0, equals), json));
@@ -72,6 +67,7 @@ client::Query read_query(const QueryArguments& options) {
     text.assign(std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>());
   }
   std::vector<client::QueryParameter> parameters;
+  parameters.reserve(options.parameters.size());
   for (const std::string& each : options.parameters) parameters.push_back(parse_parameter(each));
   return {std::move(text), std::move(parameters)};
 }

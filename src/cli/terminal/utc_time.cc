@@ -2,6 +2,9 @@
 
 #include <ctime>
 
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
 #include "protocol/wire/http_date.h"
 
 namespace orrery::cli {
@@ -14,6 +17,10 @@ std::optional<UnixSeconds> parse_utc_time(const std::string& text) {
     if (end != nullptr && *end == '\0') return ::timegm(&time);
   }
   return parse_http_date(text);
+}
+
+std::string format_utc_time(UnixSeconds time) {
+  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(static_cast<std::time_t>(time)));
 }
 
 }  // namespace orrery::cli

@@ -12,4 +12,7 @@ namespace orrery::cli {
 /// day alone, or a date as in HTTP: always UTC.
 std::optional<UnixSeconds> parse_utc_time(const std::string& text);
 
+/// "2026-11-15T22:00:00Z".
+std::string format_utc_time(UnixSeconds time);
+
 }  // namespace orrery::cli

@@ -244,6 +244,8 @@ std::string_view resource_type_name(ResourceType type) {
     case Account:
     case Own:
       return "";
+    case Administration:
+      return "orrery";
     case Databases:
       return "dbs";
     case Containers:
@@ -294,6 +296,9 @@ Result<ResourcePath> parse_resource_path(std::string_view target) {
   } else if (is_own_route(segments)) {
     path.type = Own;
     path.link_candidates.emplace_back();
+  } else if (segments.decoded_at(0) == "_orrery") {
+    path.type = Administration;
+    path.link_candidates.push_back(segments.decoded);
   } else if (const auto operation = operation_of(segments)) {
     path.type = *operation;
     describe(path, segments, 4);

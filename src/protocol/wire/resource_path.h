@@ -32,6 +32,7 @@ enum class ResourceType {
   Split,               ///< POST …/operations/split, Orrery's own
   Merge,               ///< POST …/operations/merge, likewise
   Own,                 ///< Orrery's own: /_health, /_ready, /_metrics, /_explorer/…
+  Administration,      ///< of a running server: /_orrery/…, signed with the path as its link
 };
 
 /// The word in the path that is also signed: "dbs", "colls", "docs", …; empty for the account.

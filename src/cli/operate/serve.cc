@@ -1,10 +1,9 @@
 // orrery serve: runs the server until it is told to stop.
 #include <algorithm>
-#include <csignal>
-#include <cstdio>
+#include <chrono>
+#include <cstdint>
 #include <cstdlib>
 #include <fstream>
-#include <iterator>
 #include <memory>
 #include <string>
 #include <utility>
@@ -18,28 +17,24 @@
 #include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/connection.h"
-#include "cli/key_file.h"
-#include "cli/stop_signals.h"
+#include "cli/operate/run_server.h"
 #include "protocol/auth/well_known_key.h"
-#include "server/server.h"
+#include "server/config.h"
 
 namespace orrery::cli {
 namespace {
-
-/// How long a stopping server lets requests finish.
-constexpr std::chrono::seconds kStopGrace{10};
 
 /// The options as parsed, before they become a Config.
 struct ServeOptions {
   server::Config config;
   std::string listen = "127.0.0.1:8081";
-  std::string key_file;
   bool keys_are_arguments = false;  ///< from the command line, where everybody can see them
   std::size_t cache_mb = 64;
   std::size_t vector_index_mb = 512;
   std::size_t request_memory_mb = 0;
   std::uint64_t partition_size_mb = 50 << 10;
   std::uint64_t history_size_mb = 1 << 10;
+  std::uint64_t backup_rate_mb = 0;
   std::int64_t request_timeout_ms = 30'000;
   std::int64_t page_timeout_ms = 1000;
   std::int64_t feed_heartbeat_seconds = 15;
@@ -124,8 +119,7 @@ bool parse_listen(const std::string& text, server::Config& config) {
   return true;
 }
 
-/// Adds the keys of the key file, and warns where keys can be seen.
-Result<> take_keys(ServeOptions& options) {
+void warn_of_visible_keys(const ServeOptions& options) {
   if (options.keys_are_arguments &&
       std::ranges::any_of(options.config.keys,
                           [](const std::string& key) { return key != kWellKnownKey; })) {
@@ -133,33 +127,24 @@ Result<> take_keys(ServeOptions& options) {
         "--key can be seen by everybody on this machine in the list of processes; --key-file "
         "cannot");
   }
-  if (options.key_file.empty()) return {};
-  ORRERY_TRY(auto keys, read_key_file(options.key_file));
-  std::ranges::move(keys, std::back_inserter(options.config.keys));
-  if (is_readable_by_others(options.key_file)) {
-    diagnostics::warning("the key file {} can be read by others on this machine: chmod 600 {}",
-                         options.key_file, options.key_file);
-  }
-  return {};
-}
-
-/// A configuration that makes no sense is wrong usage; a disk or a port that refuses is not.
-int fail_to_serve(const Error& error) {
-  return error.code() == ErrorCode::BadRequest ? complain_of_usage(error) : complain(error);
 }
 
 int run(ServeOptions& options) {
   server::Config& config = options.config;
   if (!parse_listen(options.listen, config)) {
-    return fail_to_serve(Error(
-        ErrorCode::BadRequest,
+    return complain_of_usage(bad_request(
         fmt::format("--listen takes ADDRESS:PORT, as in 127.0.0.1:8081 or [::1]:8081, not '{}'",
                     options.listen)));
   }
+  if (config.tls_certificate.empty() != config.tls_key.empty()) {
+    return complain_of_usage(
+        bad_request("--tls-cert and --tls-key go together: give both or neither"));
+  }
   diagnostics::set_level(config.level);
-  if (const auto taken = take_keys(options); !taken) return fail_to_serve(taken.error());
+  warn_of_visible_keys(options);
   config.cache_bytes = options.cache_mb << 20;
   config.vector_index_bytes_max = options.vector_index_mb << 20;
+  config.backup_bytes_per_second = options.backup_rate_mb << 20;
   config.request_memory_bytes = options.request_memory_mb << 20;
   config.partition_bytes_max = options.partition_size_mb << 20;
   config.history_bytes_max = options.history_size_mb << 20;
@@ -167,22 +152,7 @@ int run(ServeOptions& options) {
   config.page_time_max = std::chrono::milliseconds(options.page_timeout_ms);
   config.feed_heartbeat = std::chrono::seconds(options.feed_heartbeat_seconds);
 
-  // Before there are threads, so that all of them leave these signals to the wait below.
-  const sigset_t stop_signals = block_stop_signals();
-  std::signal(SIGPIPE, SIG_IGN);
-
-  auto server = server::Server::open(config);
-  if (!server) return fail_to_serve(server.error());
-  std::fputs((*server)->introduction().c_str(), stdout);
-  std::fflush(stdout);
-
-  int signal = 0;
-  sigwait(&stop_signals, &signal);
-  diagnostics::info("stopping: finishing what is running");
-  (*server)->stop(kStopGrace);
-  server->reset();
-  diagnostics::info("stopped");
-  return 0;
+  return run_server(config);
 }
 
 template <typename T>
@@ -249,14 +219,22 @@ void add_serve(CLI::App& app, int& exit_code) {
       ->add_option("--read-only-key", config.read_only_keys,
                    "Account key in base64 that may only read (may be repeated)")
       ->delimiter(',');
-  serve->add_option("--key-file", options->key_file,
-                    "File with account keys, one a line, as 'orrery keygen --file' makes it");
+  serve->add_option("--key-file", config.key_file,
+                    "File with account keys, one a line, as 'orrery keygen --file' makes it; read "
+                    "again on SIGHUP");
   serve->add_flag("--allow-well-known-key", config.allow_well_known_key,
                   "Listen beyond this machine even with the key that everybody knows");
   serve
       ->add_flag("--check-dates,!--no-check-dates", config.check_dates,
                  "Refuse signatures whose date is too far from the server's clock")
       ->default_val(true);
+  serve->add_option("--backup-dir", config.backup_directory,
+                    "Directory for back-ups, which 'orrery backup create' asks for");
+  serve
+      ->add_option("--backup-rate-mb", options->backup_rate_mb,
+                   "What a back-up may write in a second, in MiB; 0: as fast as it goes")
+      ->check(CLI::Range(std::uint64_t{0}, std::uint64_t{1} << 30))
+      ->capture_default_str();
   serve->add_option("--tls-cert", config.tls_certificate,
                     "Certificate chain in PEM; default: a self-signed one is made and kept");
   serve->add_option("--tls-key", config.tls_key, "Its private key in PEM");
