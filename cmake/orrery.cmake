@@ -123,3 +123,26 @@ function(orrery_explorer target)
     COMMENT "Embedding the explorer" VERBATIM)
   target_sources(${target} PRIVATE ${out})
 endfunction()
+
+# orrery_build_commit(): a library that knows the commit it was built from. It is asked for at every
+# build, and compiled only when it is another one.
+function(orrery_build_commit)
+  set(out ${CMAKE_BINARY_DIR}/build_commit.cc)
+  add_custom_target(orrery_find_commit BYPRODUCTS ${out}
+    COMMAND ${CMAKE_COMMAND} -DOUT=${out} -DSOURCE=${PROJECT_SOURCE_DIR}
+            -P ${PROJECT_SOURCE_DIR}/cmake/build_commit.cmake
+    VERBATIM)
+  add_library(orrery_commit OBJECT ${out})
+  target_include_directories(orrery_commit PRIVATE ${PROJECT_SOURCE_DIR}/src)
+  add_dependencies(orrery_commit orrery_find_commit)
+endfunction()
+
+# orrery_program(NAME): the binary.
+function(orrery_program name)
+  add_executable(${name} ${PROJECT_SOURCE_DIR}/src/cli/main.cc)
+  target_link_libraries(${name} PRIVATE orrery_cli orrery_commit)
+  # A request allocates many small things. Sanitizers, of other configurations, have an allocator of
+  # their own.
+  target_link_libraries(${name} PRIVATE $<$<CONFIG:Release>:jemalloc>)
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})
+endfunction()

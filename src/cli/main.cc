@@ -1,7 +1,9 @@
 #include <cstdio>
+#include <string>
 
 #include <CLI/CLI.hpp>
 
+#include "cli/build_commit.h"
 #include "cli/command_line.h"
 #include "cli/commands.h"
 
@@ -13,6 +15,18 @@ extern const char* malloc_conf;
 const char* malloc_conf =
     "narenas:4,dirty_decay_ms:5000,background_thread:true,max_background_threads:1";
 }
+
+namespace {
+
+std::string version() {
+  std::string text = "orrery " ORRERY_VERSION;
+  if (*orrery::cli::kBuildCommit != '\0') {
+    text.append(" (").append(orrery::cli::kBuildCommit).append(")");
+  }
+  return text;
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
   CLI::App app{
@@ -27,7 +41,7 @@ int main(int argc, char** argv) {
   app.footer(
       "'orrery help COMMAND' shows the options of a command. Exit statuses: 0 it is done, 1 it "
       "failed,\n2 the command line makes no sense.");
-  app.set_version_flag("--version", "orrery " ORRERY_VERSION, "Print the version and exit");
+  app.set_version_flag("--version", version(), "Print the version and exit");
   int exit_code = 0;
   orrery::cli::add_serve(app, exit_code);
   orrery::cli::add_emulator(app, exit_code);
@@ -42,7 +56,7 @@ int main(int argc, char** argv) {
   orrery::cli::add_backup(app, exit_code);
   orrery::cli::add_check(app, exit_code);
   app.add_subcommand("version", "Print the version and exit")->callback([] {
-    std::printf("orrery %s\n", ORRERY_VERSION);
+    std::printf("%s\n", version().c_str());
   });
   app.add_subcommand("help", "Show how a command is used");
   return orrery::cli::run_command_line(app, argc, argv, exit_code);

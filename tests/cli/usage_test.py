@@ -46,7 +46,7 @@ class HelpTest(unittest.TestCase):
     def test_the_version(self):
         versions = {(orrery(word).returncode, orrery(word).stdout) for word in ("version", "--version")}
         self.assertEqual(len(versions), 1, versions)
-        self.assertRegex(versions.pop()[1], r"^orrery \d+\.\d+\.\d+\n$")
+        self.assertRegex(versions.pop()[1], r"^orrery \d+\.\d+\.\d+( \([0-9a-f]{12}(-dirty)?\))?\n$")
 
 
 class MistakesTest(unittest.TestCase):

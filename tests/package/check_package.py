@@ -6,6 +6,7 @@ import argparse
 import fnmatch
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -17,16 +18,23 @@ WITH_SERVER = ROOT / "tests" / "harness" / "with_server.py"
 COMPILER = "g++-12"
 PROGRAMS = {"sky": "orrery-client", "follow": "orrery-processor"}
 
+# What is in the namespace orrery, as compilers spell it.
+OURS = re.compile(r"_Z(GV|T[VIST]|T[hv]\w+_)?N[KRO]*6orrery")
+
 # All that the package is made of.
 CONTENTS = [
     "bin/orrery",
     "include/orrery/*.h",
     "lib*/liborrery-client.a",
     "lib*/liborrery-processor.a",
+    "lib*/liborrery.so",
+    "lib*/liborrery.so.?",
+    "lib*/liborrery.so.?.*.*",
     "lib*/cmake/orrery/orreryConfig.cmake",
     "lib*/cmake/orrery/orreryConfigVersion.cmake",
     "lib*/cmake/orrery/orreryTargets.cmake",
     "lib*/cmake/orrery/orreryTargets-*.cmake",
+    "lib*/pkgconfig/orrery.pc",
     "lib*/pkgconfig/orrery-client.pc",
     "lib*/pkgconfig/orrery-processor.pc",
 ]
@@ -65,14 +73,25 @@ def build_with_cmake(prefix, directory):
     run("cmake", "--build", directory)
 
 
-def build_with_pkg_config(prefix, directory):
+def build_with_pkg_config(prefix, directory, programs):
     directory.mkdir()
     found = next(prefix.rglob("pkgconfig"))
     environment = {**os.environ, "PKG_CONFIG_PATH": str(found)}
-    for program, package in PROGRAMS.items():
+    for program, package in programs.items():
         flags = run("pkg-config", "--cflags", "--libs", package, env=environment).split()
         run(COMPILER, "-std=c++20", "-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Werror",
             HERE / "consumer" / f"{program}.cc", "-o", directory / program, *flags)
+
+
+def check_shared_library(prefix, program):
+    """Shows names of ours only, and is what the program uses."""
+    library = next(prefix.rglob("liborrery.so"))
+    shown = [line.split()[-1] for line in run("nm", "--dynamic", "--defined-only", library).splitlines()]
+    strange = [name for name in shown if not OURS.match(name)]
+    if strange:
+        sys.exit(f"{library.name} shows names of others: {strange[:10]}")
+    if "liborrery.so.0" not in run("objdump", "--private-headers", program):
+        sys.exit(f"{program} does not use the shared library")
 
 
 def main():
@@ -90,14 +109,17 @@ def main():
         installed.rename(prefix)
 
         build_with_cmake(prefix, work / "with-cmake")
-        build_with_pkg_config(prefix, work / "with-pkg-config")
-        for way in ("with-cmake", "with-pkg-config"):
+        build_with_pkg_config(prefix, work / "with-pkg-config", PROGRAMS)
+        build_with_pkg_config(prefix, work / "shared", dict.fromkeys(PROGRAMS, "orrery"))
+        check_shared_library(prefix, work / "shared" / "follow")
+        for way in ("with-cmake", "with-pkg-config", "shared"):
             for program in PROGRAMS:
                 said = run(
                     sys.executable, WITH_SERVER, "--", "sh", "-c",
                     f'for program in {"sky" if program == "sky" else "sky follow"}; do '
                     f'"{work}/{way}/$program" "$ORRERY_ENDPOINT_HTTP" "$ORRERY_KEY" sky || exit 1; done',
-                    env={**os.environ, "ORRERY_BINARY": str(prefix / "bin" / "orrery")})
+                    env={**os.environ, "ORRERY_BINARY": str(prefix / "bin" / "orrery"),
+                         "LD_LIBRARY_PATH": str(next(prefix.rglob("liborrery.so")).parent)})
                 print(f"{way}, {program}: {said.strip().splitlines()[-1]}")
         if arguments.keep:
             shutil.copytree(prefix, arguments.keep)
