@@ -20,5 +20,8 @@ void add_keygen(CLI::App& app, int& exit_code);
 void add_keys(CLI::App& app, int& exit_code);
 /// split and merge.
 void add_topology(CLI::App& app, int& exit_code);
+/// These two tell of all commands, also of those that are added after them.
+void add_completion(CLI::App& app, int& exit_code);
+void add_man(CLI::App& app, int& exit_code);
 
 }  // namespace orrery::cli

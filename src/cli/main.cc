@@ -55,6 +55,8 @@ int main(int argc, char** argv) {
   orrery::cli::add_keys(app, exit_code);
   orrery::cli::add_backup(app, exit_code);
   orrery::cli::add_check(app, exit_code);
+  orrery::cli::add_completion(app, exit_code);
+  orrery::cli::add_man(app, exit_code);
   app.add_subcommand("version", "Print the version and exit")->callback([] {
     std::printf("%s\n", version().c_str());
   });
