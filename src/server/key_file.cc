@@ -7,12 +7,14 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <span>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "base/file_descriptor.h"
 #include "base/trim.h"
 #include "protocol/auth/account_key.h"
 
@@ -120,25 +122,30 @@ Error cannot_write(const std::string& path) {
                fmt::format("cannot write {}: {}", path, std::strerror(errno)));
 }
 
-/// In place of a file that is there, with its owner; for that one only.
+/// A renamed file is lost in a power failure until its directory is on the disk.
+bool sync_directory_of(const std::filesystem::path& path) {
+  const auto parent = path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
+  const FileDescriptor directory(::open(parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  return directory.is_open() && ::fsync(directory.number()) == 0;
+}
+
+/// In place of a file that is there, for its owner, and for its group to read if that may: a
+/// service reads keys that belong to root through its group.
 Result<> replace_file(const std::string& path, const std::string& text) {
   struct stat before{};
   if (::stat(path.c_str(), &before) != 0) return cannot_write(path);
   const std::string fresh = path + ".new";
   ::unlink(fresh.c_str());
-  const int file = ::open(fresh.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
-  if (file < 0) return cannot_write(fresh);
-  // Only root can give it to another owner, and only root has to.
-  const bool is_owned =
-      before.st_uid == ::geteuid() || ::fchown(file, before.st_uid, before.st_gid) == 0;
-  const bool is_written =
-      is_owned && ::write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size()) &&
-      ::fsync(file) == 0;
-  const int failure = errno;
-  ::close(file);
-  if (is_written && ::rename(fresh.c_str(), path.c_str()) == 0) return {};
-  if (!is_written) errno = failure;
-  const Error error = cannot_write(fresh);
+  FileDescriptor file(::open(fresh.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600));
+  if (!file.is_open()) return cannot_write(fresh);
+  const bool is_owned = (before.st_uid == ::geteuid() && before.st_gid == ::getegid()) ||
+                        ::fchown(file.number(), before.st_uid, before.st_gid) == 0;
+  const bool is_replaced =
+      is_owned && ::fchmod(file.number(), 0600 | (before.st_mode & S_IRGRP)) == 0 &&
+      ::write(file.number(), text.data(), text.size()) == static_cast<ssize_t>(text.size()) &&
+      ::fsync(file.number()) == 0 && ::rename(fresh.c_str(), path.c_str()) == 0;
+  if (is_replaced && sync_directory_of(path)) return {};
+  const Error error = cannot_write(is_replaced ? path : fresh);
   ::unlink(fresh.c_str());
   return error;
 }

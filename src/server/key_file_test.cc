@@ -102,6 +102,8 @@ TEST_F(KeyFileTest, AKeyIsPutInPlaceOfTheOneInItsSlot) {
   ASSERT_TRUE(set_key(path, "secondary", key('n', 64)));
   EXPECT_EQ(content(), "# ours\n" + key('a', 64) + "\n\nsecondary: " + key('n', 64) + "\n");
   EXPECT_FALSE(is_readable_by_others(path));
+  EXPECT_EQ(std::filesystem::status(path).permissions(), std::filesystem::perms(0640))
+      << "a service that reads it through its group still can";
   ASSERT_TRUE(set_key(path, "primary-readonly", key('r', 64)));
   EXPECT_EQ(content(), "# ours\n" + key('a', 64) + "\n\nsecondary: " + key('n', 64) +
                            "\nprimary-readonly: " + key('r', 64) + "\n");

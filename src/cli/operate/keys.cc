@@ -39,9 +39,10 @@ Result<nlohmann::json> ask(const ConnectionOptions& options, bool reload) {
 
 void print(const nlohmann::json& answer) {
   for (const auto& key : answer["keys"]) {
-    const bool is_used = key["lastUsed"].is_number_integer();
+    const auto last_used = key.find("lastUsed");
+    const bool is_used = last_used != key.end() && last_used->is_number_integer();
     fmt::print("{:<20} {:<11} {}\n", key.value("slot", "?"), key.value("access", "?"),
-               is_used ? "last used " + format_utc_time(key["lastUsed"].get<UnixSeconds>())
+               is_used ? "last used " + format_utc_time(last_used->get<UnixSeconds>())
                        : "not used since the start");
   }
 }
