@@ -23,6 +23,8 @@
 #include "server/kept_certificate.h"
 #include "storage/backup.h"
 #include "storage/format_file.h"
+#include "storage/life_mark.h"
+#include "storage/recovery/watermark.h"
 
 namespace orrery::server {
 namespace {
@@ -38,12 +40,14 @@ constexpr time_t kSweepAgeSeconds = 60;
 /// How many files that are not ours a refusal names.
 constexpr std::size_t kNamedMax = 3;
 
-/// Names of files that an unfinished first start may have left, or that file systems make.
+/// Names of files that an unfinished first start may have left, or that file systems make; and of
+/// ours, since the store has better words for a directory that only `format` is missing from.
 bool is_harmless(std::string_view name) {
   if (name.ends_with(".new")) name.remove_suffix(4);
   return name.starts_with('.') || name == "lost+found" || name == "store" || name == kLockFile ||
          name == storage::kFormatFile || name == kEphemeralFile || name == kCertificateFile ||
-         name == kCertificateKeyFile || name == storage::kUnfinishedRestoreFile;
+         name == kCertificateKeyFile || name == storage::kUnfinishedRestoreFile ||
+         name == storage::kLifeMarkFile || name == storage::kWatermarkFile;
 }
 
 /// A server's files among those of others would be mixed with them for good, and a mistyped

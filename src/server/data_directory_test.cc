@@ -121,6 +121,13 @@ TEST_F(DataDirectoryTest, FilesOfOthersAreNotMixedWithOurs) {
   EXPECT_FALSE(std::filesystem::exists(path / "lock"));
 }
 
+TEST_F(DataDirectoryTest, FilesOfOursAreTheStoresToJudgeWhereTheFormatIsMissing) {
+  std::filesystem::create_directories(path / "store");
+  for (const char* name : {"life", "watermark", "tls-certificate.pem"})
+    std::ofstream(path / name) << "x";
+  EXPECT_TRUE(DataDirectory::open(path));
+}
+
 TEST_F(DataDirectoryTest, ADirectoryThatWasServedMayHoldOtherFiles) {
   std::filesystem::create_directories(path);
   std::ofstream(path / "format") << "orrery store 1\n";

@@ -17,7 +17,6 @@
 namespace orrery::storage {
 namespace {
 
-constexpr const char* kMarkFile = "life";
 constexpr std::string_view kFirstLine = "orrery life 1";
 constexpr std::string_view kOwnName = "mark";
 constexpr std::string_view kLifeName = "life";
@@ -57,7 +56,7 @@ struct Mark {
 };
 
 Mark read_mark(const std::filesystem::path& directory) {
-  const auto path = directory / kMarkFile;
+  const auto path = directory / kLifeMarkFile;
   std::error_code ignored;
   if (!std::filesystem::exists(path, ignored)) return {};
   std::ifstream in(path);
@@ -88,7 +87,7 @@ Mark read_mark(const std::filesystem::path& directory) {
 Origin origin_of(const std::filesystem::path& directory) { return read_mark(directory).origin; }
 
 Result<> mark_as_copied(const std::filesystem::path& directory) {
-  return write_durably(directory / kMarkFile, std::string(kFirstLine) + "\n");
+  return write_durably(directory / kLifeMarkFile, std::string(kFirstLine) + "\n");
 }
 
 Result<> mark_directory(const std::filesystem::path& directory, const Store& store,
@@ -99,7 +98,7 @@ Result<> mark_directory(const std::filesystem::path& directory, const Store& sto
       text += fmt::format("{} {}\n", name, *identity);
     }
   }
-  return write_durably(directory / kMarkFile, [&text](const std::filesystem::path& draft) {
+  return write_durably(directory / kLifeMarkFile, [&text](const std::filesystem::path& draft) {
     return fmt::format("{}{} {}\n", text, kOwnName, identity_of(draft).value_or("?"));
   });
 }

@@ -23,6 +23,8 @@
 
 namespace orrery::storage {
 
+inline constexpr const char* kLifeMarkFile = "life";
+
 enum class Origin {
   Unmarked,  ///< there is no mark: a new directory, one of an older version, or part of a copy
   Same,      ///< the directory is the one that was marked

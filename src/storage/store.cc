@@ -117,7 +117,7 @@ Result<std::unique_ptr<Store>> Store::open(StoreOptions options, Loss* loss) {
     diagnostics::warning(
         "{} cannot be read and is made anew; writes that are missing at the end of the store would "
         "not be noticed this time",
-        (store->options_.directory / "watermark").string());
+        (store->options_.directory / kWatermarkFile).string());
   }
   ORRERY_TRY(store->handle_,
              store->open_handle(Access::ReadWrite, store->options_.accepts_loss, found));

@@ -27,6 +27,8 @@
 
 namespace orrery::storage {
 
+inline constexpr const char* kWatermarkFile = "watermark";
+
 struct SyncedMark {
   /// RocksDB numbers all operations; this one and those before it were synced.
   std::uint64_t operation = 0;

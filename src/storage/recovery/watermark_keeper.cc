@@ -12,7 +12,7 @@ constexpr std::chrono::seconds kInterval{1};
 WatermarkKeeper::WatermarkKeeper(const std::filesystem::path& data_directory, bool is_strict)
     : store_(data_directory / "store"),
       is_strict_(is_strict),
-      watermark_(data_directory / "watermark"),
+      watermark_(data_directory / kWatermarkFile),
       is_loss_pending_(watermark_.mark() && watermark_.mark()->is_loss_pending) {}
 
 WatermarkKeeper::~WatermarkKeeper() { stop(); }
