@@ -84,6 +84,18 @@ class EmulatorTest(unittest.TestCase):
             self.assertEqual(self.get("/_explorer/index.html", scheme="https")[0], 200)
             self.assertIn(b"BEGIN CERTIFICATE", self.get("/_explorer/emulator.pem", scheme="https")[1])
 
+    def test_testcontainers_for_node_and_java_wait_for_words_in_the_log(self):
+        with self.emulator() as started:
+            commands.wait_until(lambda: "Started" in started.lines, "the emulator has said that it is started")
+            self.assertTrue(any(line.startswith(f"Now listening on: http://127.0.0.1:{self.port}") for line in started.lines))
+        raw = subprocess.Popen([BINARY, "emulator", "--enable-data-persistence", "0"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                               env=program.clean_environment({"PORT": str(free_port()), "HEALTH_PORT": "0", "ENABLE_EXPLORER": "false"}))
+        try:
+            self.assertTrue(any(line == b"Started\r\n" for line in iter(raw.stdout.readline, b"")), "as Java's module wants it")
+        finally:
+            raw.kill()
+            raw.communicate()
+
     def test_the_explorer_has_its_port(self):
         with self.emulator():
             self.assertEqual(self.get("/_explorer/", self.explorer_port)[0], 200)

@@ -2,6 +2,7 @@
 // container, so that a project changes the name of an image and nothing else.
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -35,7 +36,7 @@ struct EmulatorOptions {
   std::string certificate_secret;
   std::string log_level = "info";
   // Of the vendor's emulator of Windows, and of the Linux image before this one.
-  std::string keeps_data;
+  std::optional<bool> keeps_data;
   std::string address_override;
   std::string ignored;
 };
@@ -48,14 +49,20 @@ diagnostics::Level level_of(const std::string& word) {
   return diagnostics::Level::Info;
 }
 
+/// Modules of Testcontainers wait for these in the log: that for Node for the first, those for Java
+/// and Python for the second, the former with this end of the line.
+std::string words_of_readiness(const EmulatorOptions& options) {
+  return fmt::format("Now listening on: http://{}:{}\nStarted\r\n", options.address, options.port);
+}
+
 /// Data that was asked for is kept; so is what somebody has mounted where the vendor's emulator
 /// keeps it. Else it goes with the container anyway.
 void choose_data(const EmulatorOptions& options, server::Config& config) {
-  if (options.keeps_data == "false") {
+  if (options.keeps_data == false) {
     config.ephemeral = true;
   } else if (!options.data_path.empty()) {
     config.data_directory = options.data_path;
-  } else if (options.keeps_data == "true" || ::access(kDataPath, W_OK) == 0) {
+  } else if (options.keeps_data == true || ::access(kDataPath, W_OK) == 0) {
     config.data_directory = kDataPath;
   } else {
     config.ephemeral = true;
@@ -82,7 +89,7 @@ int run(const EmulatorOptions& options) {
         fmt::format("https://{}:{}/", options.address_override, options.port);
   }
   choose_data(options, config);
-  return run_server(config);
+  return run_server(config, words_of_readiness(options));
 }
 
 }  // namespace
@@ -119,9 +126,8 @@ void add_emulator(CLI::App& app, int& exit_code) {
       ->group("");
   choose(add("--log-level", options->log_level, "LOG_LEVEL", "What to say"),
          {"quiet", "error", "warn", "info", "debug", "trace"});
-  choose(add("--enable-data-persistence", options->keeps_data,
-             "AZURE_COSMOS_EMULATOR_ENABLE_DATA_PERSISTENCE", "Whether data is kept"),
-         {"true", "false"});
+  emulator->add_option("--enable-data-persistence", options->keeps_data, "Whether data is kept")
+      ->envname("AZURE_COSMOS_EMULATOR_ENABLE_DATA_PERSISTENCE");
   add("--ip-address-override", options->address_override,
       "AZURE_COSMOS_EMULATOR_IP_ADDRESS_OVERRIDE", "As --gateway-endpoint, the address alone");
   for (const char* name : {"--enable-telemetry", "--enable-otlp", "--enable-console"}) {

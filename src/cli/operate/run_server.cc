@@ -17,7 +17,7 @@ constexpr std::chrono::seconds kStopGrace{10};
 
 }  // namespace
 
-int run_server(const server::Config& config) {
+int run_server(const server::Config& config, std::string_view words) {
   diagnostics::set_level(config.level);
   // Before there are threads, so that all of them leave these signals to the wait below.
   const ServeSignals signals;
@@ -29,6 +29,7 @@ int run_server(const server::Config& config) {
                                                           : complain(server.error());
   }
   std::fputs((*server)->introduction().c_str(), stdout);
+  std::fwrite(words.data(), 1, words.size(), stdout);
   std::fflush(stdout);
   notify_service_manager("READY=1");
 
