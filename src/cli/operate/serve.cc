@@ -34,7 +34,7 @@ struct ServeOptions {
   std::size_t request_memory_mb = 0;
   std::uint64_t partition_size_mb = 50 << 10;
   std::uint64_t history_size_mb = 1 << 10;
-  std::uint64_t backup_rate_mb = 0;
+  std::uint64_t backup_rate_mb = 48;
   std::int64_t request_timeout_ms = 30'000;
   std::int64_t page_timeout_ms = 1000;
   std::int64_t feed_heartbeat_seconds = 15;
