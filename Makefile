@@ -1,7 +1,7 @@
 # Orrery's front door. Each target installs what it needs, then builds, then does what it is called.
 SHELL := /bin/bash
 .DEFAULT_GOAL := build
-.PHONY: serve build test asan tsan sanitized check-format bench crash backups bit-flips corruption abuse feed-torture query-torture processor-torture chaos fuzz format tidy packages npm clean
+.PHONY: serve build test asan tsan sanitized check-format bench crash backups bit-flips corruption abuse feed-torture query-torture processor-torture chaos fuzz format tidy packages npm test-packages clean
 
 JOBS ?= $(shell nproc)
 # Some tests mostly wait, for documents to expire or for a browser: one more than there are processors. The longest have
@@ -20,7 +20,7 @@ build: packages
 	cmake --build build --target orrery orrery_client_archive orrery_processor_archive -j $(JOBS)
 
 # make test: every test, and the format. make test ONLY=contract runs those whose name matches.
-test: packages npm $(if $(ONLY),,check-format)
+test: packages npm test-packages $(if $(ONLY),,check-format)
 	cmake --preset release $(CMAKE_ARGS) > /dev/null
 	cmake --build build -j $(JOBS)
 	$(if $(ONLY),,@$(MAKE) --no-print-directory sanitized)
@@ -139,6 +139,9 @@ npm: packages
 	@for dir in tests/sdks tests/sdks/newest tests/explorer; do (cd $$dir && \
 	  if [ ! -d node_modules ] || [ package-lock.json -nt node_modules ]; then \
 	    npm ci --no-audit --no-fund --loglevel=error && touch node_modules; fi) || exit 1; done
+
+test-packages: packages
+	@sh scripts/install.sh tests/cli/packages.txt
 
 clean:
 	rm -rf build build-*
