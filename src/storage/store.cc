@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
@@ -343,31 +342,6 @@ Result<> Store::require_gaps() { return write_format(options_.directory, kFormat
 void Store::write_watermark() {
   if (const auto written = watermark_->write(); !written) {
     diagnostics::warning("{}", written.error().message());
-  }
-}
-
-void Store::verify_tables(
-    const std::function<bool()>& go_on,
-    const std::function<void(const std::string& table, const std::string& why)>& tell) const {
-  const auto handle = wait_for_handle();
-  if (!handle) return;
-  rocksdb::ReadOptions reading;
-  reading.readahead_size = 2 << 20;
-  const auto live_tables = [&] {
-    std::vector<rocksdb::LiveFileMetaData> tables;
-    handle->db->GetLiveFilesMetaData(&tables);
-    return tables;
-  };
-  for (const auto& table : live_tables()) {
-    if (!go_on()) return;
-    const auto status = rocksdb::VerifySstFileChecksum(rocksdb::Options(), rocksdb::EnvOptions(),
-                                                       reading, table.db_path + table.name);
-    if (status.ok()) continue;
-    // A compaction may have replaced it meanwhile.
-    const auto now = live_tables();
-    const bool is_live = std::ranges::any_of(
-        now, [&](const auto& each) { return each.file_number == table.file_number; });
-    if (is_live) tell("store" + table.name, status.ToString());
   }
 }
 

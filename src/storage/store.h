@@ -124,9 +124,10 @@ class Store {
 
   StoreStats stats() const;
 
-  /// Reads all tables from the disk, not from a cache, and compares the checksums of their blocks.
-  /// `go_on` is asked before each; false: enough. Calls `tell` with the name of each table that is
-  /// damaged or missing, and why. Blocks, for long.
+  /// Reads all tables from the disk, not from a cache of ours, and compares their checksums: of the
+  /// whole file, or of its blocks where an earlier version has written it. `go_on` is asked between
+  /// pieces of a megabyte, or between tables; false: enough. Calls `tell` with the name of each
+  /// table that is damaged or missing, and why. Blocks, for long.
   void verify_tables(
       const std::function<bool()>& go_on,
       const std::function<void(const std::string& table, const std::string& why)>& tell) const;

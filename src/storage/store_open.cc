@@ -22,6 +22,7 @@
 #include <rocksdb/cache.h>
 #include <rocksdb/db.h>
 #include <rocksdb/env.h>
+#include <rocksdb/file_checksum.h>
 #include <rocksdb/filter_policy.h>
 #include <rocksdb/listener.h>
 #include <rocksdb/options.h>
@@ -198,6 +199,9 @@ rocksdb::DBOptions db_options() {
   const bool known = ::getrlimit(RLIMIT_NOFILE, &files) == 0;
   options.max_open_files = static_cast<int>(table_files_max(known ? files.rlim_cur : 1024));
   options.skip_stats_update_on_db_open = true;
+  // The checksums of blocks are not all compared by VerifySstFileChecksum: those of the parts of a
+  // filter are left out.
+  options.file_checksum_gen_factory = rocksdb::GetFileChecksumGenCrc32cFactory();
   options.max_manifest_file_size = 16 << 20;
   // So that a log that was closed and is missing or cut off is noticed.
   options.track_and_verify_wals_in_manifest = true;
