@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 
 #include "storage/durable_file.h"
+#include "storage/format_file.h"
 
 namespace orrery::storage {
 namespace {
@@ -107,7 +108,11 @@ Result<LivingStore> open_living(StoreOptions options, bool new_life, UnixSeconds
                                 Loss* refused_loss) {
   const auto directory = options.directory;
   const Mark mark = read_mark(directory);
-  if (mark.origin == Origin::Copied) ORRERY_TRY(mark_as_copied(directory));
+  if (mark.origin == Origin::Copied) {
+    // A store that this version does not know is refused before anything in it is touched.
+    ORRERY_TRY(check_format(directory));
+    ORRERY_TRY(mark_as_copied(directory));
+  }
   LivingStore living;
   auto opened = Store::open(std::move(options), &living.loss);
   if (!opened) {
