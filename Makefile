@@ -1,7 +1,7 @@
 # Orrery's front door. Each target installs what it needs, then builds, then does what it is called.
 SHELL := /bin/bash
 .DEFAULT_GOAL := build
-.PHONY: serve build test asan tsan sanitized check-format bench crash backups bit-flips corruption abuse feed-torture query-torture processor-torture chaos fuzz format tidy packages npm test-packages clean
+.PHONY: serve build test asan tsan sanitized check-format bench crash backups bit-flips corruption abuse feed-torture query-torture processor-torture chaos fuzz format tidy packages npm test-packages dist test-dist clean
 
 JOBS ?= $(shell nproc)
 # Some tests mostly wait, for documents to expire or for a browser: one more than there are processors. The longest have
@@ -59,7 +59,7 @@ bench: packages
 	@sh scripts/install.sh bench/packages.txt
 	cmake --preset release $(CMAKE_ARGS) > /dev/null
 	cmake --build build --target orrery orrery_load rocksdb_baseline redis_stream orrery_push \
-	  processor_load sdk_reads query_plan -j $(JOBS)
+	  processor_load sdk_reads query_plan orrery_portable -j $(JOBS)
 	/usr/bin/python3 bench/run.py $(if $(ONLY),--only $(ONLY))
 
 # make crash KILLS=1000 SEED=42: kill the server until it breaks a promise, and then again with power cuts.
@@ -143,5 +143,18 @@ npm: packages
 test-packages: packages
 	@sh scripts/install.sh tests/cli/packages.txt
 
+# make dist: everything that is handed out, in dist/.
+dist: packages
+	@sh scripts/install.sh packaging/packages.txt
+	@sh scripts/install.sh --node
+	cmake --preset release $(CMAKE_ARGS) > /dev/null
+	cmake --build build --target orrery orrery_portable orrery_client_archive orrery_processor_archive orrery_shared -j $(JOBS)
+	/usr/bin/python3 packaging/dist.py
+
+# make test-dist: what make dist has made, installed and run. Wants root.
+test-dist: dist
+	@sh scripts/install.sh tests/dist/packages.txt
+	/usr/bin/python3 tests/dist/run_all.py dist
+
 clean:
-	rm -rf build build-*
+	rm -rf build build-* dist

@@ -7,9 +7,10 @@ import signal
 import socket
 import statistics
 import subprocess
+import sys
 import time
 
-from benchmark import (CONTAINER, DATABASE, DOC_BYTES, READ_IDS, Harness, Row, can_connect, end, resident_mb,
+from benchmark import (CONTAINER, DATABASE, DOC_BYTES, READ_IDS, ROOT, Harness, Row, can_connect, end, resident_mb,
                        run_json, spread, thread_count)
 from harness import wire
 from harness.server import READY_SECONDS_MAX, free_port, log_tail
@@ -22,7 +23,7 @@ def children_of(pid):
 
 
 class FoundationRows(Harness):
-    def time_start(self, data_dir, path, headers=None):
+    def time_start(self, data_dir, path, headers=None, binary=None):
         """Milliseconds from exec to the first 200. The process is then stopped in good order."""
         port = free_port()
         request = wire.connect(port).build("GET", path, None, headers)
@@ -30,7 +31,7 @@ class FoundationRows(Harness):
         with open(self.log, "ab") as log:
             began = time.perf_counter()
             process = subprocess.Popen(
-                [self.arguments.binary, "serve", "--data-dir", data_dir, "--listen",
+                [binary or self.arguments.binary, "serve", "--data-dir", data_dir, "--listen",
                  f"127.0.0.1:{port}"], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         try:
             deadline = began + READY_SECONDS_MAX
@@ -52,6 +53,26 @@ class FoundationRows(Harness):
         times = times[1:]  # the first brings the program into memory
         return Row("start-empty", "≤ 50 ms", statistics.median(times) <= 50,
                    f"{spread(times, 1)} ms from exec to the first signed answer")
+
+    def start_portable(self):
+        """Where the launcher and the loader of its own, and libraries that nobody else has in memory, would show."""
+        tree = self.fresh_directory("portable")
+        made = subprocess.run([sys.executable, os.path.join(ROOT, "packaging", "portable.py"),
+                               os.path.join(self.arguments.build_dir, "orrery_portable"), tree],
+                              capture_output=True, text=True, check=False)
+        if made.returncode != 0:
+            raise RuntimeError(f"portable.py: status {made.returncode}\n{made.stderr}")
+        times = {binary: [] for binary in (os.path.join(tree, "orrery"), self.arguments.binary)}
+        for _ in range(2 * self.rounds + 1):
+            for binary, taken in times.items():
+                data_dir = self.fresh_directory("empty")
+                taken.append(self.time_start(data_dir, "/dbs", binary=binary))
+                shutil.rmtree(data_dir)
+        ours, theirs = (taken[1:] for taken in times.values())  # the first brings the program into memory
+        more = statistics.median(a - b for a, b in zip(ours, theirs))
+        return Row("start-portable", "≤ 5 ms", more <= 5,
+                   f"{more:+.1f} ms: {spread(ours, 1)} ms from exec to the first signed answer, the program that uses "
+                   f"the system's libraries {spread(theirs, 1)} ms")
 
     def start_million(self):
         data_dir = self.with_million()["dir"]
@@ -229,6 +250,7 @@ def first_answer(port, request):
 
 ROWS = {
     "start-empty": FoundationRows.start_empty,
+    "start-portable": FoundationRows.start_portable,
     "start-million": FoundationRows.start_million,
     "idle-memory": FoundationRows.idle_memory,
     "idle-containers": FoundationRows.idle_containers,
