@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <map>
 #include <string>
 #include <utility>
@@ -124,6 +125,7 @@ void StoreCheck::check_catalog(const storage::Snapshot& snapshot,
 
 void StoreCheck::check_ranges(const std::string& name, const catalog::StoredContainer& container) {
   std::vector<const catalog::StoredRange*> ranges;
+  ranges.reserve(container.ranges.size());
   for (const catalog::StoredRange& range : container.ranges) ranges.push_back(&range);
   std::ranges::sort(ranges, {}, [](const auto* range) { return range->epks.min; });
   Epk reached = Epk::min();
@@ -170,11 +172,33 @@ void StoreCheck::check_strays(const storage::Snapshot& snapshot,
   }
 }
 
+namespace {
+
+/// What is wrong with the tables of a store that cannot be opened: RocksDB does not always name the
+/// one that it stumbled over.
+CheckReport report_of_tables(const std::filesystem::path& directory) {
+  CheckReport report;
+  for (const auto& [table, why] : storage::damaged_tables(directory)) {
+    report.findings.push_back({table, why});
+  }
+  return report;
+}
+
+}  // namespace
+
 Result<CheckReport> check_directory(storage::StoreOptions options,
                                     const catalog::RulesMaker& make_rules, std::stop_token stop) {
   const auto directory = options.directory;
   storage::Loss loss;
-  ORRERY_TRY(const auto store, storage::Store::open_to_check(std::move(options), loss));
+  const auto opened = storage::Store::open_to_check(std::move(options), loss);
+  if (!opened) {
+    auto report = report_of_tables(directory);
+    if (report.findings.empty()) return opened.error();
+    report.findings.push_back({directory.string(), opened.error().message()});
+    report.finding_count = report.findings.size();
+    return report;
+  }
+  const auto& store = *opened;
   auto report = StoreCheck(*store, make_rules, {.rests = false, .stop = std::move(stop)}).run();
   if (!loss.is_empty()) {
     ++report.finding_count;

@@ -60,7 +60,8 @@ class StoreCheck {
 };
 
 /// The report of a data directory that no server has open; with what a damaged write-ahead log has
-/// lost, if anything. Changes nothing. Blocks. Errors as storage::Store::open.
+/// lost, if anything. Of a store that cannot be opened it tells the tables that are damaged, and
+/// nothing else. Changes nothing. Blocks. Errors as storage::Store::open where no table is.
 Result<CheckReport> check_directory(storage::StoreOptions options,
                                     const catalog::RulesMaker& make_rules, std::stop_token stop);
 

@@ -18,6 +18,7 @@ namespace {
 /// Without slots where the configuration names none.
 Result<std::vector<NamedKey>> gather_keys(const Config& config) {
   std::vector<NamedKey> keys;
+  keys.reserve(config.keys.size());
   for (const std::string& text : config.keys) keys.push_back({"", text});
   if (!config.key_file.empty()) {
     const std::string path = config.key_file.string();

@@ -12,6 +12,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -62,6 +63,11 @@ class BackupStop;
 class Snapshot;
 class WatermarkKeeper;
 struct SyncedMark;
+
+/// Of a store that nobody has open: names of tables whose blocks are not as they were written, and
+/// why. Tables that are no longer part of the store count as well. Blocks, for long.
+std::vector<std::pair<std::string, std::string>> damaged_tables(
+    const std::filesystem::path& directory);
 
 class Store {
  public:

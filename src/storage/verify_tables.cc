@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -26,11 +28,11 @@ using Table = rocksdb::LiveFileMetaData;
 std::string path_of(const Table& table) { return table.db_path + table.name; }
 
 /// Its blocks against the checksums behind them, but for the parts of a filter.
-std::string fault_of_blocks(const Table& table) {
+std::string fault_of_blocks(const std::string& path) {
   rocksdb::ReadOptions reading;
   reading.readahead_size = 2 << 20;
-  const auto status = rocksdb::VerifySstFileChecksum(rocksdb::Options(), rocksdb::EnvOptions(),
-                                                     reading, path_of(table));
+  const auto status =
+      rocksdb::VerifySstFileChecksum(rocksdb::Options(), rocksdb::EnvOptions(), reading, path);
   return status.ok() ? "" : status.ToString();
 }
 
@@ -54,11 +56,25 @@ std::string fault_of_file(const Table& table, rocksdb::FileChecksumGenerator& ge
 std::string fault_of(const Table& table, const std::function<bool()>& go_on) {
   const auto factory = rocksdb::GetFileChecksumGenCrc32cFactory();
   const auto generator = factory->CreateFileChecksumGenerator({});
-  if (table.file_checksum_func_name != generator->Name()) return fault_of_blocks(table);
+  if (table.file_checksum_func_name != generator->Name()) return fault_of_blocks(path_of(table));
   return fault_of_file(table, *generator, go_on);
 }
 
 }  // namespace
+
+std::vector<std::pair<std::string, std::string>> damaged_tables(
+    const std::filesystem::path& directory) {
+  std::vector<std::pair<std::string, std::string>> damaged;
+  std::error_code failure;
+  for (const auto& each : std::filesystem::directory_iterator(directory / "store", failure)) {
+    if (each.path().extension() != ".sst") continue;
+    auto fault = fault_of_blocks(each.path().string());
+    if (!fault.empty()) {
+      damaged.emplace_back("store/" + each.path().filename().string(), std::move(fault));
+    }
+  }
+  return damaged;
+}
 
 void Store::verify_tables(
     const std::function<bool()>& go_on,

@@ -84,6 +84,16 @@ TEST_F(VerifyTablesTest, AFlippedBitIsFoundWhereverItIs) {
   }
 }
 
+TEST_F(VerifyTablesTest, OfAStoreThatCannotBeOpenedTablesAreReadByThemselves) {
+  EXPECT_THAT(damaged_tables(directory.path()), IsEmpty());
+  const auto table = tables().front();
+  // Of the footer, without which no table can be opened.
+  flip(table, std::filesystem::file_size(table) - 3);
+  EXPECT_FALSE(try_open_store(directory.path()));
+  EXPECT_THAT(damaged_tables(directory.path()),
+              ElementsAre(testing::Pair("store/" + table.filename().string(), testing::Ne(""))));
+}
+
 TEST_F(VerifyTablesTest, ATableThatIsGoneIsTold) {
   const auto store = open_store(directory.path());
   const auto table = tables().front();

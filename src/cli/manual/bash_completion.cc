@@ -85,6 +85,7 @@ std::string bash_commands(const CommandTree& tree) {
       "  commands= options=\n  case $1 in\n";
   for (const CommandTree* command : flattened(tree)) {
     std::vector<std::string> names;
+    names.reserve(command->commands.size());
     for (const CommandTree& each : command->commands) names.push_back(each.name);
     std::vector<std::string> options;
     for (const CommandOption& option : command->options) {
@@ -118,6 +119,7 @@ std::string bash_values(const CommandTree& tree) {
     for (const CommandOption& option : command->options) {
       if (option.kind == ValueKind::None) continue;
       std::vector<std::string> owners;
+      owners.reserve(option.names.size());
       for (const std::string& name : option.names) {
         owners.push_back(in_quotes(command->full_name + " " + name));
       }

@@ -34,6 +34,7 @@ Error no_such_command(const CommandTree& tree, std::span<const std::string> path
     ++known;
   }
   std::vector<std::string> names;
+  names.reserve(parent->commands.size());
   for (const CommandTree& each : parent->commands) names.push_back(each.name);
   const auto meant = nearest(path[known], names);
   return bad_request(fmt::format("there is no command '{} {}'{}", parent->full_name, path[known],

@@ -88,6 +88,7 @@ std::string zsh_positional(const CommandOption& positional, std::size_t number) 
 std::string zsh_command(const CommandTree& command) {
   const bool has_commands = !command.commands.empty();
   std::vector<std::string> words;
+  words.reserve(command.options.size());
   for (const CommandOption& option : command.options) words.push_back(zsh_option(option));
   for (std::size_t i = 0; i < command.positionals.size(); ++i) {
     words.push_back(zsh_positional(command.positionals[i], i + 1));
