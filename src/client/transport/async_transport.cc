@@ -98,18 +98,17 @@ class AsyncTransport::Loop : public std::enable_shared_from_this<Loop> {
   }
 
   bool post(std::function<void()> work) {
-    {
-      const std::lock_guard lock(mutex_);
-      if (stopping_) return false;
-      posted_.push_back(std::move(work));
-      if (!thread_.joinable()) {
-        open();
-        thread_ = std::thread([self = shared_from_this(), ended = ended_] {
-          self->run();
-          ended->store(true);
-        });
-      }
+    const std::lock_guard lock(mutex_);
+    if (stopping_) return false;
+    posted_.push_back(std::move(work));
+    if (!thread_.joinable()) {
+      open();
+      thread_ = std::thread([self = shared_from_this(), ended = ended_] {
+        self->run();
+        ended->store(true);
+      });
     }
+    // Within the lock, by which the thread gets the work: that may destroy all of this.
     wake_.ring();
     return true;
   }
