@@ -174,8 +174,8 @@ void StoreCheck::check_strays(const storage::Snapshot& snapshot,
 
 namespace {
 
-/// What is wrong with the tables of a store that cannot be opened: RocksDB does not always name the
-/// one that it stumbled over.
+/// The damaged tables of a store that cannot be opened: RocksDB does not always name the one that
+/// it stumbled over.
 CheckReport report_of_tables(const std::filesystem::path& directory) {
   CheckReport report;
   for (const auto& [table, why] : storage::damaged_tables(directory)) {

@@ -52,7 +52,7 @@ std::string synopsis(const CommandTree& command) {
   return line + "\n";
 }
 
-/// What is to be known of an option besides its description, in sentences.
+/// Facts about an option besides its description, in sentences.
 std::string conditions(const CommandOption& option) {
   std::vector<std::string> sentences;
   if (option.required) sentences.emplace_back("Required.");
@@ -129,7 +129,7 @@ std::string exit_status_section(const CommandTree& command) {
       kFailure, kWrongUsage);
   static const std::regex kOwnStatus("exit (status|code) \\d", std::regex::icase);
   std::string words = command.description + "\n" + command.footer;
-  // What the commands that a command starts exit with is another matter: --exec tells of that.
+  // Exit statuses of commands that a command starts are another matter: --exec tells of those.
   for (const CommandOption& option : command.options) {
     if (option.kind == ValueKind::None) words += "\n" + option.description;
   }
