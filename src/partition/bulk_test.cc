@@ -30,6 +30,7 @@ class SubmitAllTest : public testing::Test {
     open({});
   }
   void TearDown() override {
+    loop.stop();
     partition.reset();
     home.close();
   }

@@ -29,6 +29,7 @@ class PartitionChangeTest : public testing::Test {
  protected:
   PartitionChangeTest() { open({}); }
   ~PartitionChangeTest() override {
+    loop.stop();
     partition.reset();
     audit(home.store(), kNumber);
     home.close();

@@ -202,9 +202,13 @@ class TestLoop {
   explicit TestLoop(int threads = 1) : context_(kept()), work_(context_.get_executor()) {
     for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { context_.run(); });
   }
-  ~TestLoop() {
+  ~TestLoop() { stop(); }
+  /// Waits for what is under way. A thread may still be handing work to the writers of an
+  /// environment though the outcome of that is known: stop it before the environment closes.
+  void stop() {
     work_.reset();
     for (auto& thread : threads_) thread.join();
+    threads_.clear();
   }
 
   asio::io_context& context() { return context_; }

@@ -296,6 +296,7 @@ TEST_F(HeadWatchTest, AWaitingReaderTakesLessThanTwoKilobytes) {
 class PartitionWaitTest : public testing::Test {
  protected:
   ~PartitionWaitTest() override {
+    loop.stop();
     partition.reset();
     home.close();
   }
