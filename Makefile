@@ -17,7 +17,7 @@ serve: build
 
 build: packages
 	cmake --preset release $(CMAKE_ARGS) > /dev/null
-	cmake --build build --target orrery orrery_client_archive orrery_processor_archive -j $(JOBS)
+	cmake --build build --target orrery orrery_client_archive orrery_processor_archive orrery_shared -j $(JOBS)
 
 # make test: every test, and the format. make test ONLY=contract runs those whose name matches.
 test: packages npm test-packages $(if $(ONLY),,check-format)
