@@ -110,7 +110,7 @@ std::string bash_value(const std::string& owner, const CommandOption& option) {
   return fmt::format("    {}){} ;;\n", owner, found);
 }
 
-/// What options take, and positionals by their number.
+/// Values of options, and of positionals by their number.
 std::string bash_values(const CommandTree& tree) {
   std::string text =
       "\n# What an option takes, or a positional, which has a number.\n"

@@ -14,7 +14,7 @@ class App;
 
 namespace orrery::cli {
 
-/// What a value can be completed with.
+/// Completions of a value.
 enum class ValueKind {
   None,      ///< a flag: takes no value
   Words,     ///< one of `words`
@@ -64,7 +64,7 @@ std::vector<const CommandTree*> flattened(const CommandTree& tree);
 /// The first clause of a description, on one line, for a list.
 std::string headline(std::string_view description);
 
-/// What the description says of one of the option's words: "faster" of relaxed in "strict: safer;
+/// The clause of the description about one of the words: "faster" of relaxed in "strict: safer;
 /// relaxed: faster". Empty when it has nothing of the kind.
 std::string_view told_of_word(const CommandOption& option, std::string_view word);
 
